@@ -1,0 +1,53 @@
+# Everything runs in .venv, which is made from constraints.txt: nothing needs to be installed by hand but Python, Java and make.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Versions come from constraints.txt alone, so nothing has to be resolved anew.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
+
+.PHONY: help demo test check unit spark-tests airflow-tests lint lock clean java
+.DEFAULT_GOAL := help
+
+help: ## Show the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+
+java:
+	@bash tools/java.sh
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.11 …"; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: constraints.txt pyproject.toml | $(BIN)/python
+	@echo "Installing into $(VENV) (a few minutes the first time) …"
+	@$(PIP) -e '.[demo]'
+	@touch $@
+
+$(VENV)/.dev: constraints.txt pyproject.toml | $(BIN)/python
+	@echo "Installing into $(VENV) (a few minutes the first time) …"
+	@$(PIP) -e '.[dev]'
+	@touch $@ $(VENV)/.demo
+
+demo: java $(VENV)/.demo ## Run the example DAG on an embedded Spark, and show what came out
+	@$(BIN)/python tools/demo.py
+
+test: java $(VENV)/.dev ## All tests that this machine can run; the others say why they are skipped
+	@$(BIN)/python -m pytest
+
+unit: $(VENV)/.dev ## The tests that need no Java, under a minute
+	@$(BIN)/python -m pytest tests/unit tests/architecture
+
+lint: $(VENV)/.dev ## Lint, format, types, import contracts
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+check: lint unit ## Lint, format, types, import contracts, and the unit tier
+
+lock: ## Resolve constraints.txt anew, all extras together
+	@$(PYTHON) tools/lock.py
+
+clean: ## Remove what the targets made
+	@rm -rf $(VENV) .demo dist build

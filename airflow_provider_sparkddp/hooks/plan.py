@@ -1,0 +1,84 @@
+"""The plan of a job as data. Pure: nothing is read, written or asked here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_provider_sparkddp.spec import jobs, paths
+from airflow_provider_sparkddp.spec.errors import SparkDDPError
+from airflow_provider_sparkddp.spec.jobs import CodeRef, Job
+from airflow_provider_sparkddp.spec.paths import TryDir
+
+DYNAMIC = "spark.dynamicAllocation.enabled"
+
+
+@dataclass(frozen=True)
+class Task:
+    """Which try of which task: what Airflow's context says, as plain data."""
+
+    dag_id: str
+    task_id: str
+    run_id: str
+    map_index: int
+    try_number: int
+
+    @property
+    def label(self) -> str:
+        return f"{self.dag_id}.{self.task_id}" + (f"[{self.map_index}]" if self.map_index >= 0 else "")
+
+
+def plan_job(
+    kind: str, settings: Mapping[str, Any], task: Task, run_dir: str, nonce: str, code: tuple[CodeRef, ...]
+) -> Job:
+    """The job to write down as job.json in the try's own folder."""
+    folder = TryDir.of(run_dir, task.task_id, task.map_index, task.try_number, nonce)
+    return Job(kind=kind, nonce=nonce, directory=folder.uri, label=task.label, code=code, settings=settings)
+
+
+def run_dir(settings: Mapping[str, Any], storage_root: str, task: Task) -> str:
+    """The task's run_dir, or the default: storage root / DAG id / run slug. Raises SparkDDPError SDDP-107."""
+    return settings.get("run_dir") or paths.default_run_dir(storage_root, task.dag_id, task.run_id)
+
+
+def check_conf(conf: Mapping[str, Any] | None) -> None:
+    """Raises SparkDDPError SDDP-105 when the user switched dynamic allocation on."""
+    if str((conf or {}).get(DYNAMIC, "false")).strip().lower() == "true":
+        raise SparkDDPError(
+            "SDDP-105",
+            f"conf sets {DYNAMIC}=true; a barrier stage needs all its executors at once and Spark refuses the two together.",
+            f"Leave {DYNAMIC} out and set num_executors (or total_executor_cores).",
+        )
+
+
+def spark_conf(
+    kind: str, settings: Mapping[str, Any], conf: Mapping[str, Any] | None, master: str, python: str
+) -> dict[str, str]:
+    """The Spark configuration of the application: the user's, on top of defaults that a job of ours needs.
+
+    Args:
+        python: the interpreter of the Airflow worker, which runs the driver, and the ranks on a local master.
+    """
+    check_conf(conf)
+    ours = {
+        DYNAMIC: "false",
+        # INFO would flood the task log.
+        "spark.log.level": "WARN",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.pyspark.driver.python": python,
+        # A slow rank is not a reason to start it twice.
+        "spark.speculation": "false",
+    }
+    if master.startswith("local"):
+        ours["spark.pyspark.python"] = python
+    if settings.get("cpus_per_rank"):
+        ours["spark.task.cpus"] = str(settings["cpus_per_rank"])
+    if kind == jobs.TRAIN and (settings.get("trainer") or {}).get("accelerator") in ("cuda", "gpu"):
+        ours["spark.task.resource.gpu.amount"] = "1"
+        ours["spark.executor.resource.gpu.amount"] = str(settings.get("devices") or 1)
+    return {**ours, **{str(key): _text(value) for key, value in (conf or {}).items()}}
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

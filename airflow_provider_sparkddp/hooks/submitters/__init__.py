@@ -1,0 +1,1 @@
+"""One way each of reaching a place to run."""

@@ -1,0 +1,52 @@
+"""What every way of running a job has in common."""
+
+from __future__ import annotations
+
+import abc
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class Submitter(abc.ABC):
+    """Runs the entry with a job until it ends. What it prints goes to the task's log."""
+
+    @abc.abstractmethod
+    def run(self, job_uri: str, parent_pipe: str) -> str | None:
+        """Block until the job's process ends; None when it ended well, else how it ended (for a job without a result)."""
+
+    @abc.abstractmethod
+    def cancel(self) -> None:
+        """End the job's process soon. Called from a signal handler: quick, bounded, harmless when nothing runs."""
+
+
+class ParentPipe:
+    """A named pipe whose writing end this process holds: when it dies, however, the job reads its end.
+
+    An inherited pipe would not reach the driver: Java closes all but the standard three when it starts Python.
+    """
+
+    def __init__(self, path: str, handle: int) -> None:
+        self.path, self._handle = path, handle
+
+    def close(self) -> None:
+        """Let go: the job ends itself."""
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            os.close(handle)
+
+
+@contextmanager
+def parent_pipe() -> Iterator[ParentPipe]:
+    """The pipe for one job; gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="sparkddp-parent-") as folder:
+        path = str(Path(folder) / "alive")
+        os.mkfifo(path, 0o600)
+        # Both directions, so that opening doesn't wait for the reader. Python's handles aren't inherited by children.
+        pipe = ParentPipe(path, os.open(path, os.O_RDWR))
+        try:
+            yield pipe
+        finally:
+            pipe.close()

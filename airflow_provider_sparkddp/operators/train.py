@@ -1,0 +1,124 @@
+"""Trains a LightningModule by DDP, one Spark task a rank."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from airflow_provider_sparkddp import storage
+from airflow_provider_sparkddp.operators.base import OnSpark
+from airflow_provider_sparkddp.spec import jobs
+from airflow_provider_sparkddp.spec.errors import SparkDDPError
+from airflow_provider_sparkddp.spec.jobs import CodeRef
+from airflow_provider_sparkddp.spec.manifests import Manifest, require_trainable
+from airflow_provider_sparkddp.spec.references import manifest_uri, named_modules
+
+
+class SparkDDPTrainOperator(OnSpark):
+    """Train a model on the partitions of a manifest.
+
+    The XCom is `{"model": uri, "alias", "metrics", "epochs", "losses", "world_size", "rows_per_second", …}`.
+
+    Args:
+        partitions: `partition.output`, or the path of any earlier manifest. (templated)
+        num_nodes, devices: default the manifest's; `num_nodes * devices` ranks. (templated)
+        model: `"pkg.mod:Class"` of a LightningModule (of `lightning.pytorch` or `pytorch_lightning`), or of a function that returns
+            one. (templated)
+        model_kwargs: its arguments, plain JSON; objects as `{"$import": "pkg.mod:Class", "kwargs": {…}}`. (templated)
+        alias: names the model and its prediction column; default the class name. (templated)
+        features: columns of x, shape (rows, features), in this order. (templated)
+        target: column of y, shape (rows,). (templated)
+        batch_size: rows a rank and step; the global batch is `batch_size * world_size`. (templated)
+        trainer: arguments of Lightning's Trainer under their own names. (templated)
+        on_nan: "stop": a loss that is NaN or infinite fails the task.
+        threads_per_rank: CPU threads of a rank; default its share of its executor's cores. (templated)
+        py_files: code that the model needs; export and validation get it without being told again.
+        run_dir, cpus_per_rank, executors_timeout: as for PartitionToParquetOperator. (templated)
+        models, datamodule, datamodule_kwargs, loader, checkpoint, tune, max_restarts, storage_conn_id: refused until they are built.
+
+    Raises:
+        SparkDDPError: while the DAG is parsed, with a code of docs/reference/errors.md.
+    """
+
+    kind = jobs.TRAIN
+    template_fields: Sequence[str] = (*OnSpark.template_fields, *jobs.ARGUMENTS[jobs.TRAIN])
+    ui_color = "#cfe2f3"
+
+    def __init__(
+        self,
+        *,
+        partitions: Any,
+        model: str | None = None,
+        features: Sequence[str] | None = None,
+        target: str | None = None,
+        num_nodes: int | None = None,
+        devices: int | None = None,
+        model_kwargs: Mapping[str, Any] | None = None,
+        alias: str | None = None,
+        batch_size: int = 1024,
+        trainer: Mapping[str, Any] | None = None,
+        on_nan: str = "stop",
+        max_restarts: int = 0,
+        models: Any = None,
+        datamodule: Any = None,
+        datamodule_kwargs: Any = None,
+        loader: Any = None,
+        checkpoint: Any = None,
+        tune: Any = None,
+        threads_per_rank: int | None = None,
+        run_dir: str | None = None,
+        storage_conn_id: str | None = None,
+        cpus_per_rank: int | None = None,
+        executors_timeout: float | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.partitions = partitions
+        self.model = model
+        self.features = features
+        self.target = target
+        self.num_nodes = num_nodes
+        self.devices = devices
+        self.model_kwargs = model_kwargs
+        self.alias = alias
+        self.batch_size = batch_size
+        self.trainer = trainer
+        self.on_nan = on_nan
+        self.max_restarts = max_restarts
+        self.models = models
+        self.datamodule = datamodule
+        self.datamodule_kwargs = datamodule_kwargs
+        self.loader = loader
+        self.checkpoint = checkpoint
+        self.tune = tune
+        self.threads_per_rank = threads_per_rank
+        self.run_dir = run_dir
+        self.storage_conn_id = storage_conn_id
+        self.cpus_per_rank = cpus_per_rank
+        self.executors_timeout = executors_timeout
+        self.check_known()
+
+    def settings(self, checked: dict[str, Any]) -> tuple[dict[str, Any], tuple[CodeRef, ...]]:
+        uri = manifest_uri(checked.pop("partitions"), "partitions")
+        roles = {name: "features" for name in checked["features"]} | {checked["target"]: "target"}
+        # What the manifest can tell is told before Spark is asked.
+        require_trainable(_manifest(uri), roles)
+        alias = checked["alias"] or checked["model"].rpartition(":")[2].rpartition(".")[2]
+        return {**checked, "manifest": uri, "alias": alias, "model_kwargs": checked["model_kwargs"] or {}}, ()
+
+    def passed_on(self, settings: Mapping[str, Any], code: Sequence[CodeRef]) -> dict[str, Any]:
+        # Trust comes from what this DAG's author wrote, never from what a stored file says.
+        return {
+            "trusted_modules": named_modules(settings["model"], settings["model_kwargs"]),
+            "code": [asdict(ref) for ref in code],
+        }
+
+
+def _manifest(uri: str) -> Manifest:
+    try:
+        return Manifest.from_text(storage.read_text(uri), uri)
+    except FileNotFoundError:
+        raise SparkDDPError(
+            "SDDP-208", f"the manifest {uri} does not exist.", "Check the path, or run the partition task again."
+        ) from None

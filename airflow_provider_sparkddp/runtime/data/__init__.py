@@ -1,0 +1,1 @@
+"""From Spark's tables to a rank's batches."""

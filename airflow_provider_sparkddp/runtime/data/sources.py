@@ -1,0 +1,104 @@
+"""Spark in: a DataFrame from a table, files, SQL or a function of the user's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from airflow_provider_sparkddp.runtime.imports import import_object
+from airflow_provider_sparkddp.spec.errors import SparkDDPError, nearest
+
+
+def read(spark: Any, source: Mapping[str, Any]) -> Any:
+    """The source as a DataFrame (lazy, but for its schema).
+
+    Raises:
+        SparkDDPError: SDDP-203 when Spark or the user's function refuses.
+    """
+    try:
+        return _read(spark, source)
+    except SparkDDPError:
+        raise
+    except Exception as error:
+        raise unreadable(source, error) from error
+
+
+def unreadable(source: Mapping[str, Any], error: Exception) -> SparkDDPError:
+    return SparkDDPError(
+        "SDDP-203",
+        f"{describe(source)}: {type(error).__name__}: {_first_line(error)}",
+        "Check the source as Spark sees it (spark.read… or spark.sql… in a notebook gives the same error).",
+    )
+
+
+def _read(spark: Any, source: Mapping[str, Any]) -> Any:
+    if "table" in source:
+        return spark.table(source["table"])
+    if "sql" in source:
+        return spark.sql(source["sql"])
+    if "callable" in source:
+        return _call(spark, source)
+    return spark.read.format(source["format"]).options(**(source.get("options") or {})).load(source["path"])
+
+
+def _call(spark: Any, source: Mapping[str, Any]) -> Any:
+    frame = import_object(source["callable"], "source['callable']")(spark, **(source.get("kwargs") or {}))
+    if not hasattr(frame, "mapInArrow"):
+        raise SparkDDPError(
+            "SDDP-203",
+            f"{source['callable']} returned a {type(frame).__name__}.",
+            "Let it return a Spark DataFrame: fn(spark, **kwargs) -> DataFrame.",
+        )
+    return frame
+
+
+def describe(source: Mapping[str, Any]) -> str:
+    """One line for a person; no options, which may hold a secret."""
+    for key in ("table", "callable", "path"):
+        if key in source:
+            return f"{key} {source[key]}"
+    return f"sql {' '.join(str(source['sql']).split())[:120]}"
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip()
+    cut = text.split("JVM stacktrace")[0].split("\n\tat ")[0]
+    return " ".join(cut.split())[:1000]
+
+
+def project(frame: Any, columns: Sequence[str] | None, extra: Sequence[str]) -> Any:
+    """Only the named columns, and those in `extra` that the split needs.
+
+    Raises:
+        SparkDDPError: SDDP-204 for a column that is missing, stands there twice, or has a reserved or unsafe name.
+    """
+    available = list(frame.columns)
+    lowered = [name.lower() for name in available]
+    doubled = sorted({name for name in available if lowered.count(name.lower()) > 1})
+    if doubled:
+        raise SparkDDPError(
+            "SDDP-204", f"the source has the columns {', '.join(doubled)}: the same name twice.", "Rename or drop one."
+        )
+    wanted = list(dict.fromkeys([*(columns or available), *extra]))
+    for name in wanted:
+        if name not in available:
+            raise SparkDDPError(
+                "SDDP-204",
+                f"the column {name!r} is not in the source; it has: {', '.join(available)}.",
+                f"{nearest(name, available)}Correct the name.",
+            )
+        _require_safe(name)
+    return frame.select(*(quoted(name) for name in wanted))
+
+
+def _require_safe(name: str) -> None:
+    if name.lower().startswith("sparkddp_") or "`" in name or "." in name or name != name.strip():
+        raise SparkDDPError(
+            "SDDP-204",
+            f"the column name {name!r} holds a dot, a backtick or outer spaces, or begins with 'sparkddp_'.",
+            "Rename it in the source; letters, digits, '_', inner spaces and any alphabet are fine.",
+        )
+
+
+def quoted(name: str) -> str:
+    return f"`{name}`"

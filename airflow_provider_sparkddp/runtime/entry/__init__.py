@@ -1,0 +1,1 @@
+"""Where a job starts on the cluster."""

@@ -1,0 +1,138 @@
+"""Runs one job: `sparkddp_main.py job.json`. Airflow's worker starts it; you may start it by hand to replay a job.
+
+    python -m airflow_provider_sparkddp.runtime.entry.sparkddp_main file:///…/job.json --master 'local[2]'
+
+replays it in a folder beside the original, prints what it prints, and writes its own result.json there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import threading
+import traceback
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from airflow_provider_sparkddp import storage
+from airflow_provider_sparkddp.runtime import code
+from airflow_provider_sparkddp.runtime.jobs import export, partition, train, validate
+from airflow_provider_sparkddp.runtime.jobs.cluster import session
+from airflow_provider_sparkddp.runtime.jobs.outcome import Outcome
+from airflow_provider_sparkddp.spec import jobs, paths
+from airflow_provider_sparkddp.spec.errors import Failure, SparkDDPError
+from airflow_provider_sparkddp.spec.jobs import Job
+from airflow_provider_sparkddp.spec.results import JobResult
+
+RUNS: dict[str, Callable[[Any, Job, Callable[[], None]], Outcome]] = {
+    jobs.PARTITION: partition.run,
+    jobs.TRAIN: train.run,
+    jobs.EXPORT: export.run,
+    jobs.VALIDATE: validate.run,
+}
+ON_SPARK = (jobs.PARTITION, jobs.TRAIN)
+ORPHANED = 70
+
+
+class Parent:
+    """The Airflow task that asked for the job: while it lives it holds the other end of a pipe.
+
+    A driver must not outlive it: nobody would read its result, and a retry would train beside it.
+    """
+
+    def __init__(self, pipe: str | None) -> None:
+        self.gone = threading.Event()
+        if pipe:
+            threading.Thread(target=self._watch, args=(pipe,), name="sparkddp-parent", daemon=True).start()
+
+    def _watch(self, pipe: str) -> None:
+        try:
+            with Path(pipe).open("rb") as handle:
+                while handle.read(1):
+                    pass
+        except OSError:
+            pass  # the pipe is gone already, and so is the parent
+        self.gone.set()
+        print("sparkddp: the Airflow task is gone; this job ends and publishes nothing", file=sys.stderr, flush=True)
+        # At once, and without cleaning up: a thread in a collective or in Java's code would not listen to an exception.
+        os._exit(ORPHANED)
+
+    def require(self) -> None:
+        """Raises SparkDDPError SDDP-309 once the parent is gone."""
+        if self.gone.is_set():
+            raise SparkDDPError("SDDP-309", "the Airflow task that asked for this job is gone.", "Nothing was published.")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit status 0: done; 1: the job failed, result.json says why; 2: there was no job to run."""
+    arguments = _parser().parse_args(argv)
+    uri = arguments.job if "://" in arguments.job else Path(arguments.job).absolute().as_uri()
+    parent = Parent(arguments.parent_pipe)
+    try:
+        job = Job.from_text(storage.read_text(paths.absolute_uri(uri, "job")), uri)
+    except (SparkDDPError, FileNotFoundError) as error:
+        print(f"sparkddp: {error}", file=sys.stderr)
+        return 2
+    if not arguments.parent_pipe:
+        job = replace(job, directory=paths.join(job.directory, f"replay-{uuid.uuid4().hex[:8]}"))
+        print(f"sparkddp: replaying {job.label} into {job.directory}", flush=True)
+    result = _run(job, parent, arguments.master)
+    parent.require()
+    storage.write_text(paths.join(job.directory, paths.RESULT), result.to_text())
+    return 1 if result.failure else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="sparkddp_main",
+        description="Run one job of airflow-provider-sparkddp: partition, train, export or validate.",
+        epilog="Without --parent-pipe this is a replay for debugging: everything is written to a new folder beside job.json.",
+    )
+    parser.add_argument("job", help="URI or path of the job.json that the Airflow task wrote (its log names it)")
+    parser.add_argument("--master", help="Spark master for a replay, such as local[2]; default: what spark-submit sets")
+    parser.add_argument("--parent-pipe", help=argparse.SUPPRESS)
+    return parser
+
+
+def _run(job: Job, parent: Parent, master: str | None) -> JobResult:
+    """The job's result, also when it fails: the envelope is always written."""
+    spark = None
+    try:
+        local = code.activate(job.code)
+        spark = session(job.label, local, master) if job.kind in ON_SPARK else None
+        if spark:
+            print(f"sparkddp: Spark {spark.version} on {spark.sparkContext.master}, UI {spark.sparkContext.uiWebUrl}", flush=True)
+        outcome = RUNS[job.kind](spark, job, parent.require)
+    except SparkDDPError as error:
+        _tell(error)
+        return JobResult(job.kind, job.nonce, failure=Failure.of(error))
+    except Exception as error:
+        unexpected = SparkDDPError(
+            "SDDP-308",
+            f"{type(error).__name__}: {error}",
+            "The traceback stands in the log. If Spark is well, this is a fault of the provider: please report it.",
+            {"traceback": traceback.format_exc()[-20_000:]},
+        )
+        _tell(unexpected)
+        return JobResult(job.kind, job.nonce, failure=Failure.of(unexpected))
+    finally:
+        if spark:
+            spark.stop()
+    print("\n".join(["", *outcome.summary, ""]), flush=True)
+    return JobResult(job.kind, job.nonce, outcome.values, tuple(outcome.summary), outcome.seconds)
+
+
+def _tell(error: SparkDDPError) -> None:
+    for key in ("traceback", "summary"):
+        text = error.details.get(key)
+        if text:
+            print(text if isinstance(text, str) else "\n".join(text), file=sys.stderr)
+    print(f"sparkddp: {error}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

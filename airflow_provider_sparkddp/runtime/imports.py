@@ -1,0 +1,41 @@
+"""Importing by path what the DAG author named: `pkg.mod:Name`, and objects written as {"$import": path, "kwargs": {…}}."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+from airflow_provider_sparkddp.spec.errors import SparkDDPError
+
+
+def import_object(path: str, what: str) -> Any:
+    """The object of an import path.
+
+    Raises:
+        SparkDDPError: SDDP-401 when the module or the name in it is missing, or the module fails while it is imported.
+    """
+    module_name, _, name = path.partition(":")
+    try:
+        found: Any = importlib.import_module(module_name)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except Exception as error:
+        raise SparkDDPError(
+            "SDDP-401",
+            f"{what}={path!r} cannot be imported ({type(error).__name__}: {error}).",
+            "Give the file or folder that holds it in py_files, or install its package on the driver and the executors.",
+        ) from error
+    return found
+
+
+def build(value: Any, what: str) -> Any:
+    """The value with every {"$import": path, "kwargs": {…}} in it replaced by the object; without kwargs, the thing itself."""
+    if isinstance(value, Mapping):
+        if "$import" in value:
+            found = import_object(value["$import"], what)
+            return found(**build(value["kwargs"], what)) if "kwargs" in value else found
+        return {key: build(inner, f"{what}[{key!r}]") for key, inner in value.items()}
+    if isinstance(value, list):
+        return [build(inner, f"{what}[{index}]") for index, inner in enumerate(value)]
+    return value

@@ -1,0 +1,147 @@
+"""The Spark that a job runs on: its session, its free slots, and whether it shares the run directory."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from airflow_provider_sparkddp import storage
+from airflow_provider_sparkddp.runtime.barrier.rendezvous import Cores
+from airflow_provider_sparkddp.spec import paths
+from airflow_provider_sparkddp.spec.errors import SparkDDPError
+from airflow_provider_sparkddp.spec.jobs import Job
+
+POLL_SECONDS = 0.25
+# Near: an executor registers within seconds or never. Elsewhere a resource manager may have to start machines.
+NEAR_TIMEOUT, FAR_TIMEOUT = 20.0, 300.0
+
+
+def session(label: str, code: Sequence[str], master: str | None) -> Any:
+    """The Spark session, with the code on the path of every executor."""
+    from pyspark.sql import SparkSession
+
+    _require_one_pyspark()
+    builder = SparkSession.builder.appName(label)
+    spark = (builder.master(master) if master else builder).getOrCreate()
+    # One meaning of a timestamp: an instant, in UTC, whatever zone the hosts are in.
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    submitted = spark.sparkContext.getConf().get("spark.submit.pyFiles", "") or ""
+    for path in code:
+        if path.rsplit("/", 1)[-1] not in submitted:
+            spark.sparkContext.addPyFile(path)
+    return spark
+
+
+def _require_one_pyspark() -> None:
+    """pyspark and pyspark-client write the same package; two versions overwrite one another without a word."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        both = version("pyspark"), version("pyspark-client")
+    except PackageNotFoundError:
+        return
+    if both[0] != both[1]:
+        raise SparkDDPError(
+            "SDDP-110",
+            f"pyspark {both[0]} and pyspark-client {both[1]} are installed in the same folder.",
+            f"pip install --force-reinstall pyspark=={both[0]} pyspark-client=={both[0]}",
+        )
+
+
+def is_local(spark: Any) -> bool:
+    return str(spark.sparkContext.master).startswith("local")
+
+
+def require_slots(spark: Any, world_size: int, timeout: float | None) -> None:
+    """Wait briefly until Spark can run all ranks at once.
+
+    Raises:
+        SparkDDPError: SDDP-303 with both numbers. Spark itself would wait about ten minutes.
+    """
+    master = str(spark.sparkContext.master)
+    limit = timeout if timeout is not None else NEAR_TIMEOUT if master.startswith(("local", "spark://")) else FAR_TIMEOUT
+    deadline, told = time.monotonic() + (0 if is_local(spark) else limit), False
+    while (have := slots(spark)) < world_size:
+        if time.monotonic() >= deadline:
+            raise SparkDDPError(
+                "SDDP-303",
+                f"{world_size} ranks need {world_size} Spark slots at once; {master} offers {have} (waited {limit:g} s).",
+                "Lower num_nodes or devices, lower cpus_per_rank, or give the application more executors "
+                "(num_executors, executor_cores, total_executor_cores).",
+            )
+        if not told:
+            print(f"sparkddp: waiting up to {limit:g} s for slots: have {have}, need {world_size}", flush=True)
+            told = True
+        time.sleep(POLL_SECONDS)
+
+
+def slots(spark: Any) -> int:
+    """Tasks that can run at the same time, by cores and by GPUs: what Spark's own barrier check counts."""
+    context = spark.sparkContext._jsc.sc()
+    return int(context.maxNumConcurrentTasks(context.resourceProfileManager().defaultResourceProfile()))
+
+
+def cores(spark: Any, threads_per_rank: int | None) -> Cores:
+    """Cores of an executor and of a task."""
+    context = spark.sparkContext
+    per_rank = int(context.getConf().get("spark.task.cpus", "1"))
+    executors = max(1, len(context._jsc.sc().statusTracker().getExecutorInfos()) - (0 if is_local(spark) else 1))
+    configured = context.getConf().get("spark.executor.cores")
+    by_cores = context.defaultParallelism // executors
+    per_executor = by_cores if is_local(spark) or not configured else int(configured)
+    return Cores(max(1, per_executor), per_rank, threads_per_rank)
+
+
+def prove_shared(spark: Any, job: Job) -> None:
+    """A round trip through the run directory: the driver writes, each executor reads and writes, the driver reads.
+
+    On a local master there is nothing to prove.
+
+    Raises:
+        SparkDDPError: SDDP-302 naming the host that doesn't share it, SDDP-301 when it can't write.
+    """
+    if is_local(spark):
+        return
+    folder, nonce = paths.join(job.directory, paths.PROBE), job.nonce
+    storage.write_text(paths.join(folder, "driver"), nonce)
+    tasks = max(1, spark.sparkContext.defaultParallelism)
+    frame = spark.range(0, tasks, 1, tasks)
+    rows = frame.mapInArrow(lambda batches: _probe(batches, folder, nonce), "host string, problem string").collect()
+    problems = {row["host"]: row["problem"] for row in rows if row["problem"]}
+    for host, problem in problems.items():
+        raise SparkDDPError(
+            "SDDP-302",
+            f"the executor on {host} and the driver don't share {folder}: {problem}.",
+            "Set run_dir to storage that the Airflow worker, the driver and all executors share (NFS, s3://, hdfs://, …).",
+        )
+    seen = storage.names(folder)
+    for host in {row["host"] for row in rows}:
+        if f"executor-{paths.slug(host)}" not in seen:
+            raise SparkDDPError(
+                "SDDP-302",
+                f"the driver does not see what the executor on {host} wrote to {folder}.",
+                "Set run_dir to storage that the Airflow worker, the driver and all executors share.",
+            )
+
+
+def _probe(batches: Iterator[Any], folder: str, nonce: str) -> Iterator[Any]:
+    import pyarrow
+
+    for _ in batches:
+        pass
+    host = platform.node()
+    yield pyarrow.RecordBatch.from_pydict({"host": [host], "problem": [_problem(folder, nonce, host)]})
+
+
+def _problem(folder: str, nonce: str, host: str) -> str:
+    try:
+        if storage.read_text(paths.join(folder, "driver")) != nonce:
+            return "it holds another run's probe"
+        storage.write_text(paths.join(folder, f"executor-{paths.slug(host)}"), nonce)
+    except FileNotFoundError:
+        return "what the driver wrote isn't there"
+    except SparkDDPError as error:
+        return error.message
+    return ""

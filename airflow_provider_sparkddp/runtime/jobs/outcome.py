@@ -1,0 +1,41 @@
+"""What a job's run gives back, and the lines that a person reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+
+@dataclass
+class Outcome:
+    """values become the XCom, summary goes to the log, seconds names the phases."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    summary: list[str] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        print(f"sparkddp: {name} …", flush=True)
+        started = monotonic()
+        yield
+        self.seconds[name] = monotonic() - started
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
+    """Lines of a table with aligned columns; numbers to the right."""
+    text = [[_cell(cell) for cell in row] for row in rows]
+    widths = [max(len(line[i]) for line in [list(header), *text]) for i in range(len(header))]
+    lines = [list(header), ["-" * width for width in widths], *text]
+    return ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

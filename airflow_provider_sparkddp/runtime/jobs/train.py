@@ -1,0 +1,116 @@
+"""Trains on the partitions of a manifest, one barrier task a rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from airflow_provider_sparkddp import storage
+from airflow_provider_sparkddp.runtime.barrier.launch import Launch, launch
+from airflow_provider_sparkddp.runtime.data.shards import shares_for
+from airflow_provider_sparkddp.runtime.jobs.cluster import cores, prove_shared, require_slots
+from airflow_provider_sparkddp.runtime.jobs.outcome import Outcome, table
+from airflow_provider_sparkddp.spec import paths
+from airflow_provider_sparkddp.spec.errors import SparkDDPError
+from airflow_provider_sparkddp.spec.jobs import Job
+from airflow_provider_sparkddp.spec.manifests import TRAIN, VALIDATION, Manifest, require_trainable
+
+RANK_FUNCTION = "airflow_provider_sparkddp.runtime.training.rank:train_rank"
+
+
+def run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
+    """Check what can be checked in seconds, then launch the ranks.
+
+    Raises:
+        SparkDDPError: codes 202 to 209, 302, 303, 307, and 401 to 407 from a rank.
+    """
+    outcome, settings = Outcome(), job.settings
+    manifest = _manifest(settings["manifest"])
+    roles = {name: "features" for name in settings["features"]} | {settings["target"]: "target"}
+    require_trainable(manifest, roles)
+    world_size = (settings["num_nodes"] or manifest.num_nodes) * (settings["devices"] or manifest.devices)
+    shares = shares_for(manifest, TRAIN, world_size)
+    if manifest.rows(VALIDATION):
+        shares_for(manifest, VALIDATION, world_size)
+    with outcome.phase("wait for slots"):
+        require_slots(spark, world_size, settings["executors_timeout"])
+    with outcome.phase("check storage"):
+        prove_shared(spark, job)
+    size = [f.bytes / max(1, f.rows) for f in manifest.files]
+    of_ranks = {
+        "rank_rows": [sum(p.rows for p in share) for share in shares],
+        "rank_bytes": [round(sum(p.rows * size[p.file] for p in share)) for share in shares],
+        "world_size": world_size,
+    }
+    with outcome.phase("train"):
+        work = Launch(
+            function=RANK_FUNCTION,
+            settings=_rank_settings(job, of_ranks),
+            failures=paths.join(job.directory, paths.FAILURES),
+            cores=cores(spark, settings["threads_per_rank"]),
+        )
+        reports = launch(spark, work, world_size)
+    still_wanted()
+    outcome.values = _values(job, reports, of_ranks)
+    outcome.summary = _summary(reports, of_ranks, settings)
+    return outcome
+
+
+def _manifest(uri: str) -> Manifest:
+    try:
+        return Manifest.from_text(storage.read_text(uri), uri)
+    except FileNotFoundError:
+        raise SparkDDPError(
+            "SDDP-208", f"the manifest {uri} does not exist.", "Check the path, or run the partition task again."
+        ) from None
+
+
+def _rank_settings(job: Job, of_ranks: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("manifest", "model", "model_kwargs", "alias", "features", "target", "batch_size", "trainer")
+    return {
+        **{name: job.settings[name] for name in names},
+        **of_ranks,
+        "nonce": job.nonce,
+        "progress": paths.join(job.directory, paths.PROGRESS),
+        "model_folder": paths.join(job.directory, paths.MODEL),
+    }
+
+
+def _values(job: Job, reports: list[dict[str, Any]], of_ranks: Mapping[str, Any]) -> dict[str, Any]:
+    first, world_size = reports[0], of_ranks["world_size"]
+    history = first["history"]
+    return {
+        "model": paths.join(job.directory, paths.MODEL),
+        "alias": job.settings["alias"],
+        "metrics": first["metrics"],
+        "epochs": first["epochs"],
+        "losses": [entry["loss"] for entry in history][-100:],
+        "world_size": world_size,
+        "batch_size": job.settings["batch_size"],
+        "global_batch_size": job.settings["batch_size"] * world_size,
+        "rows_per_second": history[-1]["rows_per_second"] if history else None,
+        "first_step_at": first["first_step_at"],
+        "accelerator": first["accelerator"],
+        "precision": first["precision"],
+        "sha256": first["model"]["sha256"],
+        "rows": of_ranks["rank_rows"] if world_size <= 500 else [],
+    }
+
+
+def _summary(reports: list[dict[str, Any]], of_ranks: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
+    first, world_size = reports[0], of_ranks["world_size"]
+    ranks = [
+        [r["rank"], r["host"], ",".join(r["gpus"]) or r["accelerator"], r["threads"], r["rows"], of_ranks["rank_bytes"][i], r["steps"]]
+        for i, r in enumerate(reports[:50])
+    ]
+    names = sorted({name for entry in first["history"] for name in entry["metrics"]})
+    epochs = [
+        [entry["epoch"] + 1, entry["loss"], *(entry["metrics"].get(name) for name in names), entry["rows_per_second"]]
+        for entry in first["history"][-20:]
+    ]
+    return [
+        f"{world_size} ranks, {first['precision']}, batch {settings['batch_size']:,} a rank, "
+        f"{settings['batch_size'] * world_size:,} in all",
+        *table(["rank", "host", "device", "threads", "rows", "bytes", "steps"], ranks),
+        *table(["epoch", "loss", *names, "rows/s"], epochs),
+    ]

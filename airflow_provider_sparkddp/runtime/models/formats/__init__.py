@@ -1,0 +1,1 @@
+"""How weights lie in a file. One format a file."""

@@ -1,0 +1,96 @@
+"""`load_model`: a stored model back in memory, without Airflow, without a Trainer, without unpickling."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from airflow_provider_sparkddp.runtime.models import bundle, locate, predict
+from airflow_provider_sparkddp.runtime.models.construct import construct
+from airflow_provider_sparkddp.runtime.models.formats import safetensors
+from airflow_provider_sparkddp.spec.errors import SparkDDPError
+from airflow_provider_sparkddp.spec.references import import_paths
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model ready to predict.
+
+    Attributes:
+        alias: names the column of the predictions.
+        module: the LightningModule, in eval mode, on the CPU.
+        features: names of the inputs in the trained order.
+        target: name of what it predicts.
+        description: everything that model.json says.
+    """
+
+    alias: str
+    module: Any
+    features: tuple[str, ...]
+    target: str
+    description: bundle.ModelDescription
+    parity: dict[str, Any] | None = None
+
+    def predict(self, rows: Any) -> Any:
+        """One prediction for each row, in their order, as one column named by the alias.
+
+        Args:
+            rows: pyarrow Table or RecordBatch, pandas DataFrame, dict of columns, or list of dicts, holding the features by name.
+
+        Returns:
+            A pandas DataFrame with the rows' index for a DataFrame; a pyarrow Table otherwise.
+
+        Raises:
+            SparkDDPError: SDDP-504 when a feature is missing or holds what the model can't take.
+        """
+        table, kind = predict.as_table(rows)
+        if table.num_rows == 0:
+            column: Any = pa.array([], pa.float32())
+        else:
+            column = predict.as_column(predict.forward(self.module, predict.inputs(table, self.features)))
+        result = pa.table({self.alias: column})
+        if kind == "arrow":
+            return result
+        frame = result.to_pandas()
+        frame.index = rows.index
+        return frame
+
+
+def load_model(path: str | Path, trusted_modules: Sequence[str] = ()) -> LoadedModel:
+    """Load a model that ModelExportOperator (or a training) wrote.
+
+    Args:
+        path: its folder: an absolute URI, or a path on this computer.
+        trusted_modules: modules whose classes may be imported for it, besides those of Lightning and this package.
+
+    Raises:
+        SparkDDPError: SDDP-501 (missing, cut or foreign files), SDDP-502 (a class outside of trusted_modules), SDDP-401 to 403
+            (the class can't be imported or built), SDDP-503 (weights that don't fit).
+    """
+    folder = locate.model_uri(path)
+    description = bundle.describe(folder)
+    for named in (description.model, *import_paths(description.model_kwargs)):
+        locate.require_trusted(named, list(trusted_modules))
+    with tempfile.TemporaryDirectory(prefix="sparkddp-model-") as scratch:
+        files = bundle.fetch(folder, description, Path(scratch))
+        if bundle.WEIGHTS not in files:
+            raise SparkDDPError("SDDP-501", f"{folder} holds a model.json without weights.", "Export again.")
+        module, _ = construct(description.model, description.model_kwargs)
+        safetensors.load(module, files[bundle.WEIGHTS], description.tied)
+        parity = _parity(files.get(bundle.PARITY))
+    module.eval()
+    features = tuple(column.name for column in description.features)
+    return LoadedModel(description.alias, module, features, description.target.name, description, parity)
+
+
+def _parity(path: Path | None) -> dict[str, Any] | None:
+    """Rows and the predictions that the training stored for them."""
+    from safetensors.torch import load_file
+
+    # Copies: the file they are mapped from is about to go.
+    return {name: tensor.clone() for name, tensor in load_file(path).items()} if path else None

@@ -1,0 +1,59 @@
+"""Which module may be imported for a stored model, and where a model lies."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from airflow_provider_sparkddp.runtime.imports import import_object
+from airflow_provider_sparkddp.spec import paths
+from airflow_provider_sparkddp.spec.checks import import_path
+from airflow_provider_sparkddp.spec.errors import SparkDDPError
+
+# Classes of these are loaded without being named: modules (torch.nn.Module) only, no other object.
+ALWAYS = ("lightning", "pytorch_lightning", "airflow_provider_sparkddp")
+
+
+def model_uri(path: str | Path) -> str:
+    """A stored model's folder as a URI; a bare path means this computer's disk."""
+    text = str(path)
+    return paths.absolute_uri(text if "://" in text else Path(text).absolute().as_uri(), "path")
+
+
+def require_trusted(path: str, trusted: Sequence[str]) -> None:
+    """Refuses an import path before anything of it is imported, and again what it turned out to name.
+
+    Raises:
+        SparkDDPError: SDDP-502.
+    """
+    module = import_path("a stored model's import path", path).partition(":")[0]
+    named, always = _within(module, trusted), _within(module, ALWAYS)
+    if not (named or always):
+        raise _untrusted(path, trusted)
+    found = import_object(path, "a stored model's class")
+    origin = getattr(found, "__module__", None) or ""
+    if named and (inspect.isclass(found) or inspect.isfunction(found)) and _within(origin, [*trusted, *ALWAYS]):
+        return
+    if not (inspect.isclass(found) and _is_module_class(found) and _within(origin, ALWAYS)):
+        # `lightning.x:os.system` lies in a trusted module and isn't its own.
+        raise _untrusted(path, trusted)
+
+
+def _is_module_class(found: Any) -> bool:
+    import torch
+
+    return issubclass(found, torch.nn.Module)
+
+
+def _within(module: str, roots: Sequence[str]) -> bool:
+    return any(module == root or module.startswith(f"{root}.") for root in roots)
+
+
+def _untrusted(path: str, trusted: Sequence[str]) -> SparkDDPError:
+    return SparkDDPError(
+        "SDDP-502",
+        f"the stored model names {path!r}; trusted are {', '.join([*ALWAYS, *trusted])}.",
+        f"If you trust that code, give trusted_modules=[{path.partition(':')[0]!r}, …].",
+    )

@@ -1,0 +1,112 @@
+"""Rows in, one column out: inputs go to the model by name in the trained order, whatever the table's order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from airflow_provider_sparkddp.runtime.data.dataset import matrix
+from airflow_provider_sparkddp.spec.errors import SparkDDPError
+from airflow_provider_sparkddp.spec.manifests import FLOAT32_EXACT
+
+BATCH = 8192
+
+
+def forward(module: Any, x: Any) -> Any:
+    """The module's output for x (rows, features), in eval mode, in the number format of its weights, as float32 or float64.
+
+    Raises:
+        SparkDDPError: SDDP-504 when the output is not one tensor with a row for each row.
+    """
+    weights = [p.dtype for p in module.parameters() if p.is_floating_point()]
+    wanted = weights[0] if weights else x.dtype
+    was_training = module.training
+    module.eval()
+    try:
+        with torch.inference_mode():
+            parts = [module(batch.to(wanted)) for batch in torch.split(x, BATCH)]
+    finally:
+        module.train(was_training)
+    if not parts or not all(isinstance(part, torch.Tensor) for part in parts):
+        raise _unusable(f"a {type(parts[0]).__name__}" if parts else "nothing")
+    out = torch.cat([part.reshape(1) if part.ndim == 0 else part for part in parts])
+    out = out.squeeze(1) if out.ndim == 2 and out.shape[1] == 1 else out
+    if len(out) != len(x) or out.ndim > 2:
+        raise _unusable(f"a tensor of shape {tuple(out.shape)} for {len(x)} rows")
+    return out.double() if out.dtype == torch.float64 else out.float()
+
+
+def _unusable(what: str) -> SparkDDPError:
+    return SparkDDPError(
+        "SDDP-504",
+        f"the model's forward returned {what}.",
+        "Let forward(x) return one tensor of shape (rows,), (rows, 1) or (rows, outputs).",
+    )
+
+
+def inputs(table: pa.Table, features: Sequence[str]) -> Any:
+    """The features as one float tensor (rows, features).
+
+    Raises:
+        SparkDDPError: SDDP-504 for a missing feature, a gap, a type that is no number, or an integer float32 can't hold.
+    """
+    for name in features:
+        if table.column_names.count(name) != 1:
+            raise SparkDDPError(
+                "SDDP-504",
+                f"the rows hold the feature {name!r} {table.column_names.count(name)} times; they have: "
+                f"{', '.join(table.column_names)}.",
+                f"Give all features once: {', '.join(features)}.",
+            )
+        _require_usable(name, table.column(name))
+    return torch.from_numpy(matrix(table, features))
+
+
+def _require_usable(name: str, column: Any) -> None:
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        raise SparkDDPError("SDDP-504", f"the feature {name!r} is of type {kind}.", "Give numbers or booleans.")
+    gaps = column.null_count
+    if pa.types.is_floating(kind):
+        gaps += len(column) - column.null_count - (pc.sum(pc.is_finite(column)).as_py() or 0)
+    if gaps:
+        raise SparkDDPError("SDDP-504", f"the feature {name!r} holds {gaps} nulls, NaN or infinities.", "Fill or drop those rows.")
+    if pa.types.is_integer(kind) and len(column):
+        extremes = pc.min_max(column).as_py()
+        if max(abs(extremes["min"]), abs(extremes["max"])) > FLOAT32_EXACT:
+            raise SparkDDPError(
+                "SDDP-504", f"the feature {name!r} holds an integer beyond {FLOAT32_EXACT}.", "float32 can't hold it exactly."
+            )
+
+
+def as_table(rows: Any) -> tuple[pa.Table, str]:
+    """The rows as an Arrow table, and what they were: "arrow" or "pandas". A dict of columns and a list of dicts are taken too."""
+    if isinstance(rows, pa.Table):
+        return rows, "arrow"
+    if isinstance(rows, pa.RecordBatch):
+        return pa.Table.from_batches([rows]), "arrow"
+    if isinstance(rows, dict):
+        return pa.table(rows), "arrow"
+    if isinstance(rows, list):
+        return pa.Table.from_pylist(rows), "arrow"
+    if type(rows).__module__.partition(".")[0] == "pandas":
+        return pa.Table.from_pandas(rows, preserve_index=False), "pandas"
+    raise SparkDDPError(
+        "SDDP-504",
+        f"rows are a {type(rows).__name__}.",
+        "Give a pyarrow table or record batch, a pandas DataFrame, a dict of columns or a list of dicts.",
+    )
+
+
+def as_column(predictions: Any) -> pa.Array:
+    """(rows,) as numbers, (rows, outputs) as a fixed-size list."""
+    values = np.ascontiguousarray(predictions.numpy())
+    if values.ndim == 1:
+        return pa.array(values)
+    return pa.FixedSizeListArray.from_arrays(pa.array(values.reshape(-1)), values.shape[1])

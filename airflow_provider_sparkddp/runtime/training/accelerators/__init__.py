@@ -1,0 +1,1 @@
+"""Hardware: what a rank computes on."""

@@ -1,0 +1,55 @@
+"""What a training changes in its Python worker is put back: Spark gives the same process to the next job."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def isolated(environment: Mapping[str, str], threads: int) -> Iterator[None]:
+    """Run with these environment variables and CPU threads; afterwards the process is as it was before."""
+    import numpy as np
+    import torch
+
+    before_environment, before_hook = dict(os.environ), sys.excepthook
+    before_threads, before_random = torch.get_num_threads(), random.getstate()
+    before_numpy, before_torch = np.random.get_state(), torch.get_rng_state()
+    before_deterministic = torch.are_deterministic_algorithms_enabled()
+    before_ranks = [(holder, getattr(holder, "rank", None)) for holder in _rank_zero_holders()]
+    os.environ.update(environment)
+    torch.set_num_threads(threads)
+    try:
+        with warnings.catch_warnings():
+            yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before_environment)
+        sys.excepthook = before_hook
+        torch.set_num_threads(before_threads)
+        random.setstate(before_random)
+        np.random.set_state(before_numpy)
+        torch.set_rng_state(before_torch)
+        torch.use_deterministic_algorithms(before_deterministic)
+        for holder, rank in before_ranks:
+            _restore_rank(holder, rank)
+
+
+def _rank_zero_holders() -> list[Any]:
+    """Lightning keeps the process's rank as an attribute of functions."""
+    from lightning_utilities.core import rank_zero
+
+    return [rank_zero.rank_zero_only]
+
+
+def _restore_rank(holder: Any, rank: int | None) -> None:
+    if rank is None:
+        if hasattr(holder, "rank"):
+            del holder.rank
+    else:
+        holder.rank = rank

@@ -1,0 +1,1 @@
+"""Number format: what a rank computes in."""

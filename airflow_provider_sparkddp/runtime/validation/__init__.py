@@ -1,0 +1,1 @@
+"""Is the exported model the trained one, and good enough?"""

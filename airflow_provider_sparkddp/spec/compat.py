@@ -1,0 +1,189 @@
+"""What is refused, in tables: each entry with its reason and remedy. The parse-time check and the cluster read the same tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow_provider_sparkddp.spec.arguments import UNKNOWN, convert
+from airflow_provider_sparkddp.spec.errors import SparkDDPError, nearest
+
+# Lightning 2.6's Trainer arguments and the type that a text from a template is converted to.
+TRAINER_ARGUMENTS: dict[str, str] = {
+    "accelerator": "str",
+    "strategy": "any",
+    "devices": "any",
+    "num_nodes": "int",
+    "precision": "any",
+    "logger": "any",
+    "callbacks": "any",
+    "fast_dev_run": "any",
+    "max_epochs": "int",
+    "min_epochs": "int",
+    "max_steps": "int",
+    "min_steps": "int",
+    "max_time": "any",
+    "limit_train_batches": "number",
+    "limit_val_batches": "number",
+    "limit_test_batches": "number",
+    "limit_predict_batches": "number",
+    "overfit_batches": "number",
+    "val_check_interval": "number",
+    "check_val_every_n_epoch": "int",
+    "num_sanity_val_steps": "int",
+    "log_every_n_steps": "int",
+    "enable_checkpointing": "bool",
+    "enable_progress_bar": "bool",
+    "enable_model_summary": "bool",
+    "accumulate_grad_batches": "int",
+    "gradient_clip_val": "number",
+    "gradient_clip_algorithm": "str",
+    "deterministic": "any",
+    "benchmark": "bool",
+    "inference_mode": "bool",
+    "use_distributed_sampler": "bool",
+    "profiler": "any",
+    "detect_anomaly": "bool",
+    "barebones": "bool",
+    "plugins": "any",
+    "sync_batchnorm": "bool",
+    "reload_dataloaders_every_n_epochs": "int",
+    "default_root_dir": "str",
+    "enable_autolog_hparams": "bool",
+    "model_registry": "str",
+}
+
+# Arguments that follow from the operator's own: argument -> what to set instead.
+DECIDED_BY_OPERATOR: dict[str, str] = {
+    "devices": "Set the operator's num_nodes and devices.",
+    "num_nodes": "Set the operator's num_nodes and devices.",
+    "default_root_dir": "Set the operator's run_dir.",
+    "use_distributed_sampler": "Leave it out: every rank already reads its own rows and no other's.",
+    "overfit_batches": "Use limit_train_batches, or partition a smaller source.",
+    "reload_dataloaders_every_n_epochs": "Leave it out: the loader shuffles anew in each epoch.",
+    "barebones": "Leave it out: the losses of each epoch are part of the result.",
+    "model_registry": "Leave it out: the exported model lies where ModelExportOperator puts it.",
+}
+
+# (operator kind, argument) -> what it will do; refused with SDDP-102 until it does.
+NOT_BUILT: dict[tuple[str, str], str] = {
+    ("partition", "group_by"): "keeps whole groups in one rank",
+    ("partition", "order_by"): "sorts rows within a group",
+    ("partition", "storage_conn_id"): "takes storage credentials from an Airflow connection",
+    ("train", "storage_conn_id"): "takes storage credentials from an Airflow connection",
+    ("export", "storage_conn_id"): "takes storage credentials from an Airflow connection",
+    ("validate", "storage_conn_id"): "takes storage credentials from an Airflow connection",
+    ("train", "models"): "trains several models in one task",
+    ("train", "datamodule"): "trains on a data module of your own",
+    ("train", "datamodule_kwargs"): "trains on a data module of your own",
+    ("train", "loader"): "sets how Parquet is read ahead and shuffled",
+    ("train", "checkpoint"): "keeps checkpoints between tries",
+    ("train", "tune"): "finds the learning rate and batch size before training",
+}
+NOT_BUILT_TRAINER: dict[str, str] = {
+    "logger": "keeps a logger's files on the run's storage",
+    "profiler": "keeps a profiler's report on the run's storage",
+    "plugins": "brings plugins of your own",
+    "enable_checkpointing": "keeps checkpoints between tries",
+    "sync_batchnorm": "synchronises BatchNorm over the ranks",
+    "fast_dev_run": "runs a few batches only (use limit_train_batches, limit_val_batches and max_epochs=1)",
+}
+
+ACCELERATORS = ("auto", "cpu", "cuda", "gpu")
+STRATEGIES = ("auto", "ddp", "ddp_find_unused_parameters_true")
+# precision -> accelerators that it runs on as it says
+PRECISIONS: dict[str, tuple[str, ...]] = {
+    "32-true": ("auto", "cpu", "cuda", "gpu"),
+    "64-true": ("auto", "cpu", "cuda", "gpu"),
+    "bf16-mixed": ("auto", "cpu", "cuda", "gpu"),
+    "bf16-true": ("auto", "cpu", "cuda", "gpu"),
+    "16-mixed": ("cuda", "gpu"),
+    "16-true": ("cuda", "gpu"),
+}
+PRECISION_REASON = {
+    "16-mixed": "on a CPU Lightning quietly runs it as bf16-mixed",
+    "16-true": "on a CPU Adam's epsilon underflows in float16 and the weights become NaN",
+}
+# Names of earlier days -> the successor.
+FORMER: dict[str, str] = {
+    "dp": "ddp",
+    "ddp2": "ddp",
+    "ddp_spawn": "ddp (each rank is a Spark task; nothing has to be spawned)",
+    "ddp_fork": "ddp (each rank is a Spark task; nothing has to be forked)",
+    "ddp_sharded": "ddp",
+    "horovod": "ddp",
+}
+
+
+def check_not_built(kind: str, arguments: Mapping[str, Any]) -> None:
+    """Raises SparkDDPError SDDP-102 for an argument that is set and does nothing yet: never ignored."""
+    for name, value in arguments.items():
+        if (kind, name) in NOT_BUILT and value not in (None, {}, []):
+            raise SparkDDPError(
+                "SDDP-102",
+                f"{name}={value!r} is set; it {NOT_BUILT[kind, name]}, and this version can't do that yet.",
+                f"Leave {name} out.",
+            )
+
+
+def check_trainer(trainer: Mapping[str, Any]) -> dict[str, Any]:
+    """The trainer arguments, converted to their declared types.
+
+    Raises:
+        SparkDDPError: SDDP-101 to SDDP-104.
+    """
+    converted: dict[str, Any] = {}
+    for name, value in trainer.items():
+        if name not in TRAINER_ARGUMENTS:
+            raise SparkDDPError(
+                "SDDP-103",
+                f"trainer[{name!r}] is not an argument of Lightning's Trainer.",
+                f"{nearest(name, TRAINER_ARGUMENTS)}The valid names are those of lightning.pytorch.Trainer.",
+            )
+        if name in DECIDED_BY_OPERATOR:
+            raise SparkDDPError(
+                "SDDP-103", f"trainer[{name!r}] contradicts what the operator decides.", DECIDED_BY_OPERATOR[name]
+            )
+        converted[name] = None if value is None else convert(f"trainer[{name!r}]", value, TRAINER_ARGUMENTS[name])
+        if name in NOT_BUILT_TRAINER and converted[name] not in (None, False, UNKNOWN):
+            raise SparkDDPError(
+                "SDDP-102",
+                f"trainer[{name!r}] {NOT_BUILT_TRAINER[name]}, and this version can't do that yet.",
+                f"Leave {name} out.",
+            )
+    _check_seams(converted)
+    return converted
+
+
+def _check_seams(trainer: Mapping[str, Any]) -> None:
+    accelerator = trainer.get("accelerator", "auto")
+    if accelerator not in (*ACCELERATORS, UNKNOWN, None):
+        remedy = "Use cuda (or cpu)." if accelerator in ("tpu", "mps") else nearest(str(accelerator), ACCELERATORS)
+        raise _refused("accelerator", accelerator, ACCELERATORS, "Spark assigns GPUs to tasks, no other device.", remedy)
+    strategy = trainer.get("strategy", "auto")
+    if strategy is not UNKNOWN and strategy is not None and strategy not in STRATEGIES:
+        successor = FORMER.get(str(strategy))
+        remedy = f"Use {successor}." if successor else nearest(str(strategy), STRATEGIES)
+        raise _refused("strategy", strategy, STRATEGIES, "it can't run with one Spark task a rank yet.", remedy)
+    precision = normal_precision(trainer.get("precision"))
+    if precision is UNKNOWN or accelerator is UNKNOWN:
+        return
+    if precision not in PRECISIONS:
+        raise _refused("precision", precision, tuple(PRECISIONS), "it is not known.", nearest(str(precision), PRECISIONS))
+    if (accelerator or "auto") not in PRECISIONS[precision]:
+        reason = f"with accelerator={accelerator or 'auto'!r}: {PRECISION_REASON[precision]}."
+        raise _refused("precision", precision, tuple(PRECISIONS), reason, "Use bf16-mixed, or accelerator='cuda'.")
+
+
+def normal_precision(precision: Any) -> Any:
+    """Lightning's short forms (32, "16", "bf16") by their full names."""
+    short = {"None": "32-true", "32": "32-true", "64": "64-true", "16": "16-mixed", "bf16": "bf16-mixed"}
+    return precision if precision is UNKNOWN else short.get(str(precision), precision)
+
+
+def _refused(name: str, value: Any, valid: tuple[str, ...], reason: str, remedy: str) -> SparkDDPError:
+    return SparkDDPError(
+        "SDDP-104",
+        f"trainer[{name!r}]={value!r} is refused: {reason}",
+        f"{remedy.strip()} Allowed: {', '.join(valid)}.".strip(),
+    )

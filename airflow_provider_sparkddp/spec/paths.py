@@ -1,0 +1,117 @@
+"""Where everything lies. File names are decided here and nowhere else.
+
+A run directory holds, for each task: `<task>/<map index>/<try>-<nonce>/` with job.json, result.json, progress/, failures/,
+probe/, data/ or model/. A bare path means one thing to Spark (`fs.defaultFS`) and another to fsspec, so paths are absolute URIs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import re
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from airflow_provider_sparkddp.spec.errors import SparkDDPError
+
+# scheme as the user writes it -> (fsspec protocol, Hadoop scheme)
+SCHEMES: dict[str, tuple[str, str]] = {
+    "file": ("file", "file"),
+    "s3": ("s3", "s3a"),
+    "s3a": ("s3", "s3a"),
+    "gs": ("gs", "gs"),
+    "abfss": ("abfss", "abfss"),
+    "hdfs": ("hdfs", "hdfs"),
+    "dbfs": ("dbfs", "dbfs"),
+}
+
+JOB = "job.json"
+RESULT = "result.json"
+MANIFEST = "manifest.json"
+DATA = "data"
+MODEL = "model"
+PROGRESS = "progress"
+FAILURES = "failures"
+PROBE = "probe"
+CODE = "code"
+
+
+def slug(text: str, limit: int = 60) -> str:
+    """A name that is safe in every path, and injective: two different texts never share one.
+
+    Hadoop refuses a relative segment with a colon, and Airflow's run ids hold colons and plus signs.
+    """
+    clean = re.sub(r"[^A-Za-z0-9_.-]", "_", text)[:limit].lstrip("._")
+    # Spark silently skips files whose names begin with `_` or `.`; and a lossy name needs the hash to stay injective.
+    if clean == text and not re.search(r"-[0-9a-f]{10}$", text):
+        return clean
+    return f"{clean or 'x'}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+
+
+def absolute_uri(path: str, what: str) -> str:
+    """The path as a URI without a trailing slash.
+
+    Raises:
+        SparkDDPError: SDDP-107 when it has no known scheme or is relative.
+    """
+    parts = urlsplit(path)
+    if not parts.scheme:
+        raise SparkDDPError(
+            "SDDP-107",
+            f"{what}={path!r} has no scheme: Spark and Python would look in different places.",
+            f"Write an absolute URI, for example {what}='file:///shared/sparkddp' or 's3://bucket/prefix'.",
+        )
+    if parts.scheme not in SCHEMES or (parts.scheme == "file" and not parts.path.startswith("/")):
+        raise SparkDDPError(
+            "SDDP-107",
+            f"{what}={path!r} has the scheme {parts.scheme!r}.",
+            f"Write an absolute URI with one of: {', '.join(SCHEMES)}.",
+        )
+    if ".." in parts.path.split("/"):
+        raise SparkDDPError("SDDP-107", f"{what}={path!r} holds '..'.", "Write the path without '..'.")
+    if parts.scheme == "file" and parts.netloc not in ("", "localhost"):
+        raise SparkDDPError(
+            "SDDP-107", f"{what}={path!r} names a host.", "Write file:///absolute/path, with three slashes."
+        )
+    # One spelling of local paths everywhere: no percent-encoding, three slashes.
+    return "file://" + unquote(posixpath.normpath(parts.path)) if parts.scheme == "file" else path.rstrip("/")
+
+
+def join(base: str, *names: str) -> str:
+    return "/".join([base.rstrip("/"), *names])
+
+
+def parent(uri: str) -> str:
+    return uri.rstrip("/").rsplit("/", 1)[0]
+
+
+def fsspec_uri(uri: str) -> str:
+    """The URI as fsspec wants it."""
+    scheme, rest = uri.split("://", 1)
+    return f"{SCHEMES[scheme][0]}://{rest}"
+
+
+def hadoop_uri(uri: str) -> str:
+    """The URI as Hadoop, and so Spark, wants it: `s3` becomes `s3a`. Hadoop's Path does its own encoding."""
+    scheme, rest = uri.split("://", 1)
+    return f"{SCHEMES[scheme][1]}://{rest}"
+
+
+@dataclass(frozen=True)
+class TryDir:
+    """The folder of one try of one task: nothing else is ever written there."""
+
+    uri: str
+    nonce: str
+
+    @classmethod
+    def of(cls, run_dir: str, task_id: str, map_index: int, try_number: int, nonce: str) -> TryDir:
+        mapped = "unmapped" if map_index < 0 else str(map_index)
+        return cls(join(run_dir, slug(task_id), mapped, f"{try_number}-{nonce}"), nonce)
+
+    def file(self, *names: str) -> str:
+        return join(self.uri, *names)
+
+
+def default_run_dir(storage_root: str, dag_id: str, run_id: str) -> str:
+    return join(absolute_uri(storage_root, "[sparkddp] storage_root"), slug(dag_id), slug(run_id))

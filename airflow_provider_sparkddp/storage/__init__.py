@@ -1,0 +1,179 @@
+"""Files on shared storage, by absolute URI through fsspec: the one way in which both sides read and write."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from airflow_provider_sparkddp.spec import paths
+from airflow_provider_sparkddp.spec.errors import SparkDDPError
+
+CHUNK = 1 << 22
+
+
+def _filesystem(uri: str) -> tuple[Any, str]:
+    import fsspec
+
+    try:
+        return fsspec.core.url_to_fs(paths.fsspec_uri(uri))
+    except ImportError as error:
+        raise SparkDDPError(
+            "SDDP-301", f"{uri} needs a Python package that is missing here ({error}).", "Install it on this host."
+        ) from error
+
+
+@contextmanager
+def _named(action: str, uri: str) -> Iterator[None]:
+    """Errors of storage in our words; a file that isn't there stays a FileNotFoundError for the caller."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise SparkDDPError(
+            "SDDP-301",
+            f"{uri} cannot be {action} ({type(error).__name__}: {error}).",
+            "Check that the folder exists on every host, its owner and rights, and the space that is left.",
+        ) from error
+
+
+def read_bytes(uri: str) -> bytes:
+    """Raises FileNotFoundError, or SparkDDPError SDDP-301."""
+    fs, path = _filesystem(uri)
+    with _named("read", uri):
+        return bytes(fs.cat_file(path))
+
+
+def read_text(uri: str) -> str:
+    """Raises FileNotFoundError, or SparkDDPError SDDP-301."""
+    return read_bytes(uri).decode("utf-8", errors="replace")
+
+
+def write_bytes(uri: str, data: bytes) -> None:
+    """Write a file whole or not at all; an object store's put is that by itself, elsewhere it is written and renamed.
+
+    Raises:
+        SparkDDPError: SDDP-301.
+    """
+    fs, path = _filesystem(uri)
+    with _named("written", uri):
+        if paths.SCHEMES[uri.split("://", 1)[0]][0] in ("file", "hdfs"):
+            fs.makedirs(paths.parent(path), exist_ok=True)
+            staged = f"{path}.{uuid.uuid4().hex}.tmp"
+            with fs.open(staged, "wb") as handle:
+                handle.write(data)
+                if hasattr(handle, "fileno"):
+                    handle.flush()
+                    os.fsync(handle.fileno())
+            _rename(fs, staged, path)
+        else:
+            fs.pipe_file(path, data)
+
+
+def _rename(fs: Any, source: str, target: str) -> None:
+    """Replaces the target in one step where the system can: a reader sees the old or the new, never half."""
+    if isinstance(fs.protocol, tuple) and "file" in fs.protocol:
+        Path(source).replace(target)
+    else:
+        fs.mv(source, target)
+
+
+def write_text(uri: str, text: str) -> None:
+    """Write a text file whole or not at all. Raises SparkDDPError SDDP-301."""
+    write_bytes(uri, text.encode())
+
+
+def put_file(local: Path, uri: str) -> None:
+    """Copy a local file to storage, whole or not at all. Raises SparkDDPError SDDP-301."""
+    fs, path = _filesystem(uri)
+    with _named("written", uri):
+        if paths.SCHEMES[uri.split("://", 1)[0]][0] in ("file", "hdfs"):
+            fs.makedirs(paths.parent(path), exist_ok=True)
+            staged = f"{path}.{uuid.uuid4().hex}.tmp"
+            fs.put_file(str(local), staged)
+            _rename(fs, staged, path)
+        else:
+            fs.put_file(str(local), path)
+
+
+def get_file(uri: str, local: Path) -> None:
+    """Copy a file of storage to a local path. Raises FileNotFoundError, or SparkDDPError SDDP-301."""
+    fs, path = _filesystem(uri)
+    with _named("read", uri):
+        fs.get_file(path, str(local))
+
+
+@contextmanager
+def open_binary(uri: str) -> Iterator[IO[bytes]]:
+    """Open for reading, with random access. Raises FileNotFoundError, or SparkDDPError SDDP-301."""
+    fs, path = _filesystem(uri)
+    with _named("read", uri):
+        handle = fs.open(path, "rb")
+    try:
+        yield handle
+    finally:
+        handle.close()
+
+
+def exists(uri: str) -> bool:
+    fs, path = _filesystem(uri)
+    with _named("read", uri):
+        return bool(fs.exists(path))
+
+
+def names(uri: str) -> list[str]:
+    """The sorted names of the files in a folder; none if there is no such folder."""
+    fs, path = _filesystem(uri)
+    fs.invalidate_cache()
+    try:
+        with _named("read", uri):
+            return sorted(str(entry).rstrip("/").rsplit("/", 1)[-1] for entry in fs.ls(path, detail=False))
+    except FileNotFoundError:
+        return []
+
+
+def files_below(uri: str) -> list[str]:
+    """The sorted names of all files below a folder, relative to it."""
+    fs, path = _filesystem(uri)
+    fs.invalidate_cache()
+    with _named("read", uri):
+        root = path.rstrip("/") + "/"
+        return sorted(str(found).removeprefix(root) for found in fs.find(path))
+
+
+def make_folder(uri: str) -> None:
+    """Raises SparkDDPError SDDP-301. On an object store there is nothing to make."""
+    fs, path = _filesystem(uri)
+    with _named("written", uri):
+        fs.makedirs(path, exist_ok=True)
+
+
+def size(uri: str) -> int:
+    """Bytes. Raises FileNotFoundError, or SparkDDPError SDDP-301."""
+    fs, path = _filesystem(uri)
+    with _named("read", uri):
+        return int(fs.size(path))
+
+
+def sha256(uri: str) -> str:
+    """SHA-256 of a file's bytes, read in chunks. Raises FileNotFoundError, or SparkDDPError SDDP-301."""
+    digest = hashlib.sha256()
+    with open_binary(uri) as handle:
+        while chunk := handle.read(CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def remove(uri: str) -> None:
+    """Remove one file; one that is gone already is no error. Raises SparkDDPError SDDP-301."""
+    fs, path = _filesystem(uri)
+    try:
+        with _named("removed", uri):
+            fs.rm_file(path)
+    except FileNotFoundError:
+        return

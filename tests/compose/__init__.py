@@ -1,0 +1,1 @@
+"""The compose file, checked and started without Docker."""
