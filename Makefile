@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Versions come from constraints.txt alone, so nothing has to be resolved anew.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
+# Python compiles what is really imported, once; compiling everything at installation takes a minute more.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help demo test check unit spark-tests airflow-tests lint lock clean java
 .DEFAULT_GOAL := help

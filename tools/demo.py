@@ -66,8 +66,7 @@ def show() -> int:
         return 1
     body = json.loads(results[-1].read_text())["body"]
     failure = body["failure"]
-    lines = failure["details"].get("summary", [failure["message"]]) if failure else body["summary"]
-    print("\n".join(["", *lines, ""]))
+    print("\n".join(["", *(body["summary"] or [failure["message"]]), ""]))
     return 1 if failure else 0
 
 

@@ -68,6 +68,8 @@ class SparkDDPHook(BaseHook):
                 f"{job.label} left no result at {where}: {how}",
                 "Read the log above; a driver killed for memory needs more driver_memory.",
             ) from None
+        for line in result.summary:
+            self.log.info("%s", line)
         if result.failure:
             raise result.failure.error()
         if ended:

@@ -81,6 +81,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         job = replace(job, directory=paths.join(job.directory, f"replay-{uuid.uuid4().hex[:8]}"))
         print(f"sparkddp: replaying {job.label} into {job.directory}", flush=True)
     result = _run(job, parent, arguments.master)
+    if not arguments.parent_pipe:
+        print("\n".join(["", *result.summary, ""]), flush=True)
     parent.require()
     storage.write_text(paths.join(job.directory, paths.RESULT), result.to_text())
     return 1 if result.failure else 0
@@ -109,7 +111,7 @@ def _run(job: Job, parent: Parent, master: str | None) -> JobResult:
         outcome = RUNS[job.kind](spark, job, parent.require)
     except SparkDDPError as error:
         _tell(error)
-        return JobResult(job.kind, job.nonce, failure=Failure.of(error))
+        return JobResult(job.kind, job.nonce, summary=tuple(error.details.get("summary", ())), failure=Failure.of(error))
     except Exception as error:
         unexpected = SparkDDPError(
             "SDDP-308",
@@ -122,15 +124,12 @@ def _run(job: Job, parent: Parent, master: str | None) -> JobResult:
     finally:
         if spark:
             spark.stop()
-    print("\n".join(["", *outcome.summary, ""]), flush=True)
     return JobResult(job.kind, job.nonce, outcome.values, tuple(outcome.summary), outcome.seconds)
 
 
 def _tell(error: SparkDDPError) -> None:
-    for key in ("traceback", "summary"):
-        text = error.details.get(key)
-        if text:
-            print(text if isinstance(text, str) else "\n".join(text), file=sys.stderr)
+    if "traceback" in error.details:
+        print(error.details["traceback"], file=sys.stderr)
     print(f"sparkddp: {error}", file=sys.stderr, flush=True)
 
 

@@ -26,16 +26,16 @@ class Outcome:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
-    """Lines of a table with aligned columns; numbers to the right."""
+    """Lines of a table with aligned columns, to the right but for the first."""
     text = [[_cell(cell) for cell in row] for row in rows]
     widths = [max(len(line[i]) for line in [list(header), *text]) for i in range(len(header))]
     lines = [list(header), ["-" * width for width in widths], *text]
-    return ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
+    return ["  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]) for line in lines]
 
 
 def _cell(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
