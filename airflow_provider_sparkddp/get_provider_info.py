@@ -24,7 +24,8 @@ def get_provider_info() -> dict[str, Any]:
             {
                 "integration-name": "Spark DDP",
                 "python-modules": [
-                    f"airflow_provider_sparkddp.operators.{name}" for name in ("partition", "train", "export", "validate")
+                    f"airflow_provider_sparkddp.operators.{name}"
+                    for name in ("partition", "train", "export", "validate")
                 ],
             }
         ],

@@ -49,7 +49,9 @@ def main() -> int:
 
 def run_dag(command: list[str], env: dict[str, str], log: object) -> int:
     """Run the DAG; show the log's telling lines as they come."""
-    process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    process = subprocess.Popen(
+        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    )
     assert process.stdout is not None
     for line in process.stdout:
         log.write(line)  # type: ignore[attr-defined]
@@ -60,7 +62,9 @@ def run_dag(command: list[str], env: dict[str, str], log: object) -> int:
 
 def show() -> int:
     """The newest validation's summary."""
-    results = sorted((HOME / "storage" / "flight_delay").glob("*/validate/*/*/result.json"), key=lambda p: p.stat().st_mtime)
+    results = sorted(
+        (HOME / "storage" / "flight_delay").glob("*/validate/*/*/result.json"), key=lambda p: p.stat().st_mtime
+    )
     if not results:
         print(f"The DAG left no verdict; see {HOME / 'demo.log'}")
         return 1

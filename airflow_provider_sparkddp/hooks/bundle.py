@@ -69,11 +69,15 @@ def _user_zip(entry: str, beside: Path) -> CodeZip:
     if path.is_dir():
         found = {str(f.relative_to(path)): f for f in _sources(path)}
         if not found:
-            raise SparkDDPError("SDDP-108", f"py_files folder {path} holds no Python file.", "Name the folder above the code.")
+            raise SparkDDPError(
+                "SDDP-108", f"py_files folder {path} holds no Python file.", "Name the folder above the code."
+            )
         return _zipped(found)
     if not path.is_file():
         raise SparkDDPError(
-            "SDDP-108", f"py_files entry {entry!r} does not exist (looked for {path}).", "Relative ones lie beside the DAG file."
+            "SDDP-108",
+            f"py_files entry {entry!r} does not exist (looked for {path}).",
+            "Relative ones lie beside the DAG file.",
         )
     if path.suffix == ".py":
         return _zipped({path.name: path})
@@ -86,7 +90,9 @@ def _user_zip(entry: str, beside: Path) -> CodeZip:
 def _sources(folder: Path) -> list[Path]:
     """The files below a folder, without caches, hidden ones, and compiled ones, in a stable order."""
     found = (f for f in folder.rglob("*") if f.is_file() and f.suffix != ".pyc")
-    return sorted(f for f in found if not any(part.startswith((".", "__pycache__")) for part in f.relative_to(folder).parts))
+    return sorted(
+        f for f in found if not any(part.startswith((".", "__pycache__")) for part in f.relative_to(folder).parts)
+    )
 
 
 def _zipped(files: dict[str, Path]) -> CodeZip:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from collections.abc import Callable
@@ -34,10 +35,9 @@ class ProgressTail:
     def _follow(self) -> None:
         while True:
             last = self._done.wait(POLL_SECONDS)
-            try:
+            # A file that is being written, or storage that hiccups: the next look will do.
+            with contextlib.suppress(SparkDDPError, OSError, ValueError, KeyError):
                 self._tell_new()
-            except (SparkDDPError, OSError, ValueError, KeyError):
-                pass  # a file that is being written, or storage that hiccups: the next look will do
             if last:
                 return
 

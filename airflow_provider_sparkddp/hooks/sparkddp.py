@@ -58,7 +58,9 @@ class SparkDDPHook(BaseHook):
     def _result(self, job: Job, ended: str | None) -> JobResult:
         where = paths.join(job.directory, paths.RESULT)
         if self._cancelled:
-            raise SparkDDPError("SDDP-309", f"{job.label} was cancelled.", "Nothing was published; clear the task to run it again.")
+            raise SparkDDPError(
+                "SDDP-309", f"{job.label} was cancelled.", "Nothing was published; clear the task to run it again."
+            )
         try:
             result = JobResult.from_text(storage.read_text(where), where, job.nonce)
         except FileNotFoundError:

@@ -129,6 +129,12 @@ class OnSpark(SparkDDPBase, SparkSubmitOperator):
         py_files: files, zips and folders of Python code; relative ones lie beside the DAG file. (templated)
     """
 
+    # SparkSubmitOperator's, which has no types.
+    conf: Any
+    env_vars: Any
+    _spark_binary: Any
+    _conn_id: str
+
     template_fields: Sequence[str] = tuple(
         field for field in SparkSubmitOperator.template_fields if not field.startswith("application")
     )
@@ -136,7 +142,9 @@ class OnSpark(SparkDDPBase, SparkSubmitOperator):
     def __init__(self, *, py_files: Sequence[str] | None = None, **kwargs: Any) -> None:
         for name in kwargs:
             if name.startswith("application") or name == "java_class":
-                raise SparkDDPError("SDDP-101", f"{name} is set; the operator decides what is submitted.", f"Leave {name} out.")
+                raise SparkDDPError(
+                    "SDDP-101", f"{name} is set; the operator decides what is submitted.", f"Leave {name} out."
+                )
         super().__init__(**kwargs)
         self.py_files = py_files
         require_client_mode(self._deploy_mode)

@@ -52,25 +52,25 @@ class SparkDDPTrainOperator(OnSpark):
         model: str | None = None,
         features: Sequence[str] | None = None,
         target: str | None = None,
-        num_nodes: int | None = None,
-        devices: int | None = None,
+        num_nodes: int | str | None = None,
+        devices: int | str | None = None,
         model_kwargs: Mapping[str, Any] | None = None,
         alias: str | None = None,
-        batch_size: int = 1024,
+        batch_size: int | str = 1024,
         trainer: Mapping[str, Any] | None = None,
         on_nan: str = "stop",
-        max_restarts: int = 0,
+        max_restarts: int | str = 0,
         models: Any = None,
         datamodule: Any = None,
         datamodule_kwargs: Any = None,
         loader: Any = None,
         checkpoint: Any = None,
         tune: Any = None,
-        threads_per_rank: int | None = None,
+        threads_per_rank: int | str | None = None,
         run_dir: str | None = None,
         storage_conn_id: str | None = None,
-        cpus_per_rank: int | None = None,
-        executors_timeout: float | None = None,
+        cpus_per_rank: int | str | None = None,
+        executors_timeout: float | str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -101,7 +101,7 @@ class SparkDDPTrainOperator(OnSpark):
 
     def settings(self, checked: dict[str, Any]) -> tuple[dict[str, Any], tuple[CodeRef, ...]]:
         uri = manifest_uri(checked.pop("partitions"), "partitions")
-        roles = {name: "features" for name in checked["features"]} | {checked["target"]: "target"}
+        roles = dict.fromkeys(checked["features"], "features") | {checked["target"]: "target"}
         # What the manifest can tell is told before Spark is asked.
         require_trainable(_manifest(uri), roles)
         alias = checked["alias"] or checked["model"].rpartition(":")[2].rpartition(".")[2]

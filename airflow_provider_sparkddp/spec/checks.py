@@ -29,9 +29,7 @@ def import_path(name: str, value: str) -> str:
 
 def _one_of(name: str, value: Any, valid: tuple[str, ...], code: str = "SDDP-101") -> None:
     if value is not UNKNOWN and value not in valid:
-        raise SparkDDPError(
-            code, f"{name} is {value!r}.", f"{nearest(str(value), valid)}Allowed: {', '.join(valid)}."
-        )
+        raise SparkDDPError(code, f"{name} is {value!r}.", f"{nearest(str(value), valid)}Allowed: {', '.join(valid)}.")
 
 
 def _run_dir(arguments: dict[str, Any]) -> None:
@@ -81,7 +79,9 @@ def check_source(source: Mapping[str, Any]) -> None:
         elif not (key == "path" and isinstance(value, list)):
             convert(f"source[{key!r}]", value, "str")
     if "path" in source and "format" not in source:
-        raise SparkDDPError("SDDP-101", "source has a path and no format.", "Add 'format': 'csv' (or parquet, json, orc).")
+        raise SparkDDPError(
+            "SDDP-101", "source has a path and no format.", "Add 'format': 'csv' (or parquet, json, orc)."
+        )
     if isinstance(source.get("callable"), str):
         import_path("source['callable']", source["callable"])
 

@@ -159,7 +159,9 @@ def _check_seams(trainer: Mapping[str, Any]) -> None:
     accelerator = trainer.get("accelerator", "auto")
     if accelerator not in (*ACCELERATORS, UNKNOWN, None):
         remedy = "Use cuda (or cpu)." if accelerator in ("tpu", "mps") else nearest(str(accelerator), ACCELERATORS)
-        raise _refused("accelerator", accelerator, ACCELERATORS, "Spark assigns GPUs to tasks, no other device.", remedy)
+        raise _refused(
+            "accelerator", accelerator, ACCELERATORS, "Spark assigns GPUs to tasks, no other device.", remedy
+        )
     strategy = trainer.get("strategy", "auto")
     if strategy is not UNKNOWN and strategy is not None and strategy not in STRATEGIES:
         successor = FORMER.get(str(strategy))
@@ -169,7 +171,9 @@ def _check_seams(trainer: Mapping[str, Any]) -> None:
     if precision is UNKNOWN or accelerator is UNKNOWN:
         return
     if precision not in PRECISIONS:
-        raise _refused("precision", precision, tuple(PRECISIONS), "it is not known.", nearest(str(precision), PRECISIONS))
+        raise _refused(
+            "precision", precision, tuple(PRECISIONS), "it is not known.", nearest(str(precision), PRECISIONS)
+        )
     if (accelerator or "auto") not in PRECISIONS[precision]:
         reason = f"with accelerator={accelerator or 'auto'!r}: {PRECISION_REASON[precision]}."
         raise _refused("precision", precision, tuple(PRECISIONS), reason, "Use bf16-mixed, or accelerator='cuda'.")

@@ -5,7 +5,6 @@ While the DAG is parsed it sees the values that are written out; when the task r
 
 from __future__ import annotations
 
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -123,5 +122,3 @@ class Job:
         body = wire.unpack("job", text, where)
         code = tuple(CodeRef(c["uri"], c["sha256"], tuple(c["modules"])) for c in body["code"])
         return cls(**{**body, "code": code})
-
-

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from airflow_provider_sparkddp.spec import paths, wire
 from airflow_provider_sparkddp.spec.errors import SparkDDPError, nearest

@@ -20,7 +20,8 @@ def _filesystem(uri: str) -> tuple[Any, str]:
     import fsspec
 
     try:
-        return fsspec.core.url_to_fs(paths.fsspec_uri(uri))
+        fs, path = fsspec.core.url_to_fs(paths.fsspec_uri(uri))
+        return fs, str(path)
     except ImportError as error:
         raise SparkDDPError(
             "SDDP-301", f"{uri} needs a Python package that is missing here ({error}).", "Install it on this host."

@@ -43,9 +43,16 @@ with DAG(
     max_active_runs=1,
     tags=["sparkddp", "example"],
     params={
-        "epochs": Param(3, type="integer", minimum=1, maximum=100, title="Epochs", description="Passes over the training rows."),
+        "epochs": Param(
+            3, type="integer", minimum=1, maximum=100, title="Epochs", description="Passes over the training rows."
+        ),
         "learning_rate": Param(
-            0.01, type="number", minimum=0.00001, maximum=1.0, title="Learning rate", description="Adam's largest step size."
+            0.01,
+            type="number",
+            minimum=0.00001,
+            maximum=1.0,
+            title="Learning rate",
+            description="Adam's largest step size.",
         ),
         "batch_size": Param(
             1024,
@@ -63,7 +70,12 @@ with DAG(
             description="Names the model's folder and its column of predictions.",
         ),
         "num_nodes": Param(
-            2, type="integer", minimum=1, maximum=64, title="Nodes", description="Ranks; each is one Spark task and needs a slot."
+            2,
+            type="integer",
+            minimum=1,
+            maximum=64,
+            title="Nodes",
+            description="Ranks; each is one Spark task and needs a slot.",
         ),
     },
 ) as dag:

@@ -75,14 +75,18 @@ def launcher(spark_binary: str | None) -> tuple[str | None, dict[str, str]]:
     java_home = os.environ.get("JAVA_HOME")
     if not shutil.which("java") and not (java_home and (Path(java_home) / "bin" / "java").exists()):
         raise SparkDDPError(
-            "SDDP-109", "Spark needs Java 17 or newer, and none is on PATH or in JAVA_HOME.", "apt-get install openjdk-17-jre-headless"
+            "SDDP-109",
+            "Spark needs Java 17 or newer, and none is on PATH or in JAVA_HOME.",
+            "apt-get install openjdk-17-jre-headless",
         )
     if spark_binary or shutil.which("spark-submit"):
         return spark_binary, {}
     home = _installed_spark()
     if home is None:
         raise SparkDDPError(
-            "SDDP-109", "spark-submit is neither on PATH nor in an installed pyspark.", "pip install 'airflow-provider-sparkddp[airflow]'"
+            "SDDP-109",
+            "spark-submit is neither on PATH nor in an installed pyspark.",
+            "pip install 'airflow-provider-sparkddp[airflow]'",
         )
     return str(home / "bin" / "spark-submit"), {"SPARK_HOME": str(home)}
 

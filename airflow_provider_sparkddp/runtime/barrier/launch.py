@@ -17,7 +17,14 @@ from airflow_provider_sparkddp.spec import paths, wire
 from airflow_provider_sparkddp.spec.errors import Failure, SparkDDPError
 
 # How a peer's death looks from another rank: never the cause.
-_SECONDARY = ("connection closed by peer", "connection reset", "connection refused", "timed out waiting", "gloo", "nccl")
+_SECONDARY = (
+    "connection closed by peer",
+    "connection reset",
+    "connection refused",
+    "timed out waiting",
+    "gloo",
+    "nccl",
+)
 
 
 @dataclass(frozen=True)
@@ -46,7 +53,9 @@ def launch(spark: Any, work: Launch, world_size: int) -> list[dict[str, Any]]:
     """
     frame = spark.range(0, world_size, 1, world_size)
     try:
-        rows = frame.mapInArrow(lambda batches: _rank_task(batches, work), "rank long, report string", barrier=True).collect()
+        rows = frame.mapInArrow(
+            lambda batches: _rank_task(batches, work), "rank long, report string", barrier=True
+        ).collect()
     except Exception as error:
         raise _cause(error, work.failures) from error
     return [json.loads(row["report"]) for row in sorted(rows, key=lambda row: int(row["rank"]))]
@@ -67,7 +76,9 @@ def _rank_task(batches: Iterator[Any], work: Launch) -> Iterator[Any]:
     except BaseException as error:
         leave_failure(work.failures, rank, error)
         raise
-    yield pyarrow.RecordBatch.from_pydict({"rank": pyarrow.array([rank], pyarrow.int64()), "report": [json.dumps(report)]})
+    yield pyarrow.RecordBatch.from_pydict(
+        {"rank": pyarrow.array([rank], pyarrow.int64()), "report": [json.dumps(report)]}
+    )
 
 
 def leave_failure(folder: str, rank: int, error: BaseException) -> None:
@@ -103,15 +114,15 @@ def _cause(error: Exception, folder: str) -> SparkDDPError:
             "Look for memory limits and lost executors in Spark's UI; raise executor_memory or lower batch_size.",
         )
     first = min(found, key=lambda body: (body["secondary"], body["time"]))
-    where = {key: first[key] for key in ("rank", "host", "traceback")}
+    origin = {key: first[key] for key in ("rank", "host", "traceback")}
     if first["failure"]:
         known = Failure(**first["failure"])
-        return SparkDDPError(known.code, f"rank {first['rank']}: {known.message}", known.remedy, known.details | where)
+        return SparkDDPError(known.code, f"rank {first['rank']}: {known.message}", known.remedy, known.details | origin)
     return SparkDDPError(
         "SDDP-404",
         f"rank {first['rank']} on {first['host']} raised {first['error']}",
         "Its traceback stands above. Mend the model or the data, then clear the task.",
-        where,
+        origin,
     )
 
 

@@ -35,7 +35,7 @@ def meet(context: Any, cores: Cores) -> tuple[RankInfo, Any]:
     Args:
         context: pyspark's BarrierTaskContext.
     """
-    from torch.distributed import TCPStore
+    from torch.distributed import TCPStore  # type: ignore[attr-defined]  # public, but not in its __all__
 
     rank = context.partitionId()
     executors = [info.address for info in context.getTaskInfos()]

@@ -72,7 +72,9 @@ def with_split(frame: Any, validation: Any, seed: int) -> Any:
         return frame.withColumn(SPLIT, F.lit(TRAIN))
     if isinstance(validation, float):
         # A hash of all values, not rand(): the same row lands on the same side however the input is partitioned.
-        bucket = F.pmod(F.xxhash64(*(F.col(quoted(c)) for c in sorted(frame.columns)), F.lit(seed)), F.lit(FRACTION_BUCKETS))
+        bucket = F.pmod(
+            F.xxhash64(*(F.col(quoted(c)) for c in sorted(frame.columns)), F.lit(seed)), F.lit(FRACTION_BUCKETS)
+        )
         held_out = bucket < F.lit(round(validation * FRACTION_BUCKETS))
     elif "after" in validation:
         column = frame.schema[validation["after"]["column"]]
@@ -87,7 +89,9 @@ def with_split(frame: Any, validation: Any, seed: int) -> Any:
             )
         held_out = F.col(quoted(column.name))
     # A null decides nothing: it becomes a split of its own, which is then refused with its count.
-    return frame.withColumn(SPLIT, F.when(held_out.isNull(), F.lit("undecided")).otherwise(F.when(held_out, VALIDATION).otherwise(TRAIN)))
+    return frame.withColumn(
+        SPLIT, F.when(held_out.isNull(), F.lit("undecided")).otherwise(F.when(held_out, VALIDATION).otherwise(TRAIN))
+    )
 
 
 def write(frame: Any, folder: str, num_files: int) -> None:
@@ -109,7 +113,9 @@ def described(spark: Any, folder: str, types: Mapping[str, str]) -> tuple[list[P
     if frame is None:
         return [], []
     wanted = dict(types)
-    rows = frame.mapInArrow(lambda batches: _describe_files(batches, folder, wanted), "name string, facts string").collect()
+    rows = frame.mapInArrow(
+        lambda batches: _describe_files(batches, folder, wanted), "name string, facts string"
+    ).collect()
     facts = {row["name"]: json.loads(row["facts"]) for row in rows}
     files = [_part_file(name, facts[name]) for name in sorted(facts)]
     stats = [facts[name]["columns"] for name in sorted(facts)]

@@ -64,7 +64,9 @@ class Parent:
     def require(self) -> None:
         """Raises SparkDDPError SDDP-309 once the parent is gone."""
         if self.gone.is_set():
-            raise SparkDDPError("SDDP-309", "the Airflow task that asked for this job is gone.", "Nothing was published.")
+            raise SparkDDPError(
+                "SDDP-309", "the Airflow task that asked for this job is gone.", "Nothing was published."
+            )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -107,11 +109,16 @@ def _run(job: Job, parent: Parent, master: str | None) -> JobResult:
         local = code.activate(job.code)
         spark = session(job.label, local, master) if job.kind in ON_SPARK else None
         if spark:
-            print(f"sparkddp: Spark {spark.version} on {spark.sparkContext.master}, UI {spark.sparkContext.uiWebUrl}", flush=True)
+            print(
+                f"sparkddp: Spark {spark.version} on {spark.sparkContext.master}, UI {spark.sparkContext.uiWebUrl}",
+                flush=True,
+            )
         outcome = RUNS[job.kind](spark, job, parent.require)
     except SparkDDPError as error:
         _tell(error)
-        return JobResult(job.kind, job.nonce, summary=tuple(error.details.get("summary", ())), failure=Failure.of(error))
+        return JobResult(
+            job.kind, job.nonce, summary=tuple(error.details.get("summary", ())), failure=Failure.of(error)
+        )
     except Exception as error:
         unexpected = SparkDDPError(
             "SDDP-308",

@@ -61,7 +61,9 @@ def require_slots(spark: Any, world_size: int, timeout: float | None) -> None:
         SparkDDPError: SDDP-303 with both numbers. Spark itself would wait about ten minutes.
     """
     master = str(spark.sparkContext.master)
-    limit = timeout if timeout is not None else NEAR_TIMEOUT if master.startswith(("local", "spark://")) else FAR_TIMEOUT
+    limit = (
+        timeout if timeout is not None else NEAR_TIMEOUT if master.startswith(("local", "spark://")) else FAR_TIMEOUT
+    )
     deadline, told = time.monotonic() + (0 if is_local(spark) else limit), False
     while (have := slots(spark)) < world_size:
         if time.monotonic() >= deadline:

@@ -26,7 +26,7 @@ def run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
     """
     outcome, settings = Outcome(), job.settings
     manifest = _manifest(settings["manifest"])
-    roles = {name: "features" for name in settings["features"]} | {settings["target"]: "target"}
+    roles = dict.fromkeys(settings["features"], "features") | {settings["target"]: "target"}
     require_trainable(manifest, roles)
     world_size = (settings["num_nodes"] or manifest.num_nodes) * (settings["devices"] or manifest.devices)
     shares = shares_for(manifest, TRAIN, world_size)
@@ -100,7 +100,15 @@ def _values(job: Job, reports: list[dict[str, Any]], of_ranks: Mapping[str, Any]
 def _summary(reports: list[dict[str, Any]], of_ranks: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
     first, world_size = reports[0], of_ranks["world_size"]
     ranks = [
-        [r["rank"], r["host"], ",".join(r["gpus"]) or r["accelerator"], r["threads"], r["rows"], of_ranks["rank_bytes"][i], r["steps"]]
+        [
+            r["rank"],
+            r["host"],
+            ",".join(r["gpus"]) or r["accelerator"],
+            r["threads"],
+            r["rows"],
+            of_ranks["rank_bytes"][i],
+            r["steps"],
+        ]
         for i, r in enumerate(reports[:50])
     ]
     names = sorted({name for entry in first["history"] for name in entry["metrics"]})

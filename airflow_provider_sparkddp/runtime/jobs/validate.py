@@ -22,7 +22,7 @@ def run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
     with outcome.phase("load model"):
         model = load_model(settings["model"], settings["trusted_modules"])
     gates = settings["metrics"] or {}
-    roles = {name: "features" for name in model.features} | {model.target: "target"}
+    roles = dict.fromkeys(model.features, "features") | {model.target: "target"}
     roles |= {str(gate["baseline"]): f"metrics[{name!r}]" for name, gate in gates.items() if "baseline" in gate}
     require_columns(manifest, roles)
     with outcome.phase("predict and check"):

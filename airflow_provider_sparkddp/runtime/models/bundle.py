@@ -131,7 +131,9 @@ def fetch(folder_uri: str, description: ModelDescription, target: Path) -> dict[
     """
     for facts in description.files.values():
         if not OURS.match(facts.name):
-            raise SparkDDPError("SDDP-501", f"model.json lists the file {facts.name!r}.", "Export again; the name is foreign.")
+            raise SparkDDPError(
+                "SDDP-501", f"model.json lists the file {facts.name!r}.", "Export again; the name is foreign."
+            )
         uri, local = paths.join(folder_uri, facts.name), target / facts.name
         try:
             storage.get_file(uri, local)

@@ -13,7 +13,9 @@ from airflow_provider_sparkddp.runtime.models.formats import safetensors
 from airflow_provider_sparkddp.runtime.models.load import load_model
 
 
-def export(source: str, destination: str, trusted_modules: Sequence[str], still_wanted: Callable[[], None]) -> dict[str, Any]:
+def export(
+    source: str, destination: str, trusted_modules: Sequence[str], still_wanted: Callable[[], None]
+) -> dict[str, Any]:
     """Write the model of a training to its destination; what lay there before is replaced only once all is written.
 
     Args:

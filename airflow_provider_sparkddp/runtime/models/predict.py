@@ -76,12 +76,16 @@ def _require_usable(name: str, column: Any) -> None:
     if pa.types.is_floating(kind):
         gaps += len(column) - column.null_count - (pc.sum(pc.is_finite(column)).as_py() or 0)
     if gaps:
-        raise SparkDDPError("SDDP-504", f"the feature {name!r} holds {gaps} nulls, NaN or infinities.", "Fill or drop those rows.")
+        raise SparkDDPError(
+            "SDDP-504", f"the feature {name!r} holds {gaps} nulls, NaN or infinities.", "Fill or drop those rows."
+        )
     if pa.types.is_integer(kind) and len(column):
         extremes = pc.min_max(column).as_py()
         if max(abs(extremes["min"]), abs(extremes["max"])) > FLOAT32_EXACT:
             raise SparkDDPError(
-                "SDDP-504", f"the feature {name!r} holds an integer beyond {FLOAT32_EXACT}.", "float32 can't hold it exactly."
+                "SDDP-504",
+                f"the feature {name!r} holds an integer beyond {FLOAT32_EXACT}.",
+                "float32 can't hold it exactly.",
             )
 
 

@@ -123,7 +123,12 @@ def _report(info: RankInfo, seams: Seams, data: Data, record: Any, started: floa
 
 
 def _write_model(
-    module: Any, kwargs: dict[str, Any], sample: Any, manifest: Manifest, settings: Mapping[str, Any], trained: dict[str, Any]
+    module: Any,
+    kwargs: dict[str, Any],
+    sample: Any,
+    manifest: Manifest,
+    settings: Mapping[str, Any],
+    trained: dict[str, Any],
 ) -> dict[str, Any]:
     """Write the trainer-free model with its predictions on a sample: eval mode, no gradients, the CPU."""
     predictions = forward(module, sample)

@@ -63,7 +63,9 @@ def evaluate(
     if values.ndim == 1:
         _gates(verdict, values, held_out, model.target, gates, (manifest, manifest_uri))
     elif gates:
-        verdict.checks.append(Check("metrics", False, f"predictions have {values.shape[1]} outputs a row; metrics need one"))
+        verdict.checks.append(
+            Check("metrics", False, f"predictions have {values.shape[1]} outputs a row; metrics need one")
+        )
     return verdict
 
 
@@ -78,7 +80,11 @@ def parity(model: LoadedModel) -> Check:
         return Check("parity", False, f"shape {tuple(now.shape)}, stored {tuple(stored.shape)}")
     largest = float((now.double() - stored.double()).abs().max())
     same = torch.allclose(now.double(), stored.double(), rtol=rtol, atol=atol)
-    return Check("parity", same, f"largest difference {largest:.2g} over {len(now)} rows (tolerance {rtol:g} relative + {atol:g})")
+    return Check(
+        "parity",
+        same,
+        f"largest difference {largest:.2g} over {len(now)} rows (tolerance {rtol:g} relative + {atol:g})",
+    )
 
 
 def _gates(

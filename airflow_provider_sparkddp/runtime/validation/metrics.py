@@ -30,4 +30,10 @@ def r2(target: Any, predicted: Any) -> float:
     return float("nan") if spread == 0 else 1.0 - float(np.sum(np.square(predicted - target))) / spread
 
 
-METRICS: dict[str, Callable[[Any, Any], float]] = {"mae": mae, "mse": mse, "rmse": rmse, "median_ae": median_ae, "r2": r2}
+METRICS: dict[str, Callable[[Any, Any], float]] = {
+    "mae": mae,
+    "mse": mse,
+    "rmse": rmse,
+    "median_ae": median_ae,
+    "r2": r2,
+}

@@ -42,7 +42,13 @@ def split_tied(state: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]
                 f"the model's state {name!r} is a {type(tensor).__name__}, not a tensor.",
                 "Keep it in a buffer or in the hyper-parameters; only tensors are exported.",
             )
-        identity = (tensor.untyped_storage().data_ptr(), tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype)
+        identity = (
+            tensor.untyped_storage().data_ptr(),
+            tensor.storage_offset(),
+            tensor.shape,
+            tensor.stride(),
+            tensor.dtype,
+        )
         if tensor.numel() and identity in seen:
             tied[name] = seen[identity]
             continue
@@ -62,7 +68,9 @@ def load(module: Any, path: Path, tied: Mapping[str, str]) -> None:
     try:
         state = load_file(path)
     except (SafetensorError, OSError) as error:
-        raise SparkDDPError("SDDP-501", f"{path.name} is not a whole safetensors file ({error}).", "Export again.") from error
+        raise SparkDDPError(
+            "SDDP-501", f"{path.name} is not a whole safetensors file ({error}).", "Export again."
+        ) from error
     state |= {name: state[kept] for name, kept in tied.items() if kept in state}
     try:
         _match_dtypes(module, state)
