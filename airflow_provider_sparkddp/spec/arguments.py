@@ -69,7 +69,7 @@ def convert(name: str, value: Any, type_: str) -> Any:
         return value
     try:
         return CONVERTERS[type_](value)
-    except (ValueError, TypeError, SyntaxError):
+    except (ValueError, TypeError, SyntaxError, OverflowError, RecursionError, MemoryError):
         raise SparkDDPError(
             "SDDP-101", f"{name}={value!r} is {type(value).__name__}.", f"Set {EXPECTED[type_]}."
         ) from None

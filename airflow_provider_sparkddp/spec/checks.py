@@ -15,6 +15,8 @@ IMPORT_PATH = re.compile(r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z
 METRICS = ("mae", "mse", "rmse", "median_ae", "r2")
 GATES = ("max", "min", "max_ratio", "baseline", "offset")
 OFFSETS = ("train_median", "train_mean")
+PLAIN = "Use texts, numbers, booleans, lists and dicts; write a date as text, such as '2013-11-01'."
+OBJECTS = "Write objects as {'$import': 'pkg.mod:Class', 'kwargs': {…}}."
 ALIAS = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")
 
 
@@ -41,8 +43,10 @@ def check_partition(arguments: dict[str, Any]) -> None:
     _run_dir(arguments)
     if "source" in arguments:
         check_source(arguments["source"])
+        _check_json("source", arguments["source"], PLAIN)
     if "validation" in arguments:
         arguments["validation"] = check_validation(arguments["validation"])
+        _check_json("validation", arguments["validation"], PLAIN)
     columns = arguments.get("columns") or []
     doubled = sorted({c for c in columns if columns.count(c) > 1})
     if doubled:
@@ -117,7 +121,8 @@ def check_validation(value: Any) -> Any:
                 f"validation['after'] has the keys {', '.join(map(repr, after)) or 'none'}.",
                 "Give it 'column' and 'value': rows whose column is greater than the value are for validation.",
             )
-    return dict(value)
+        return {"after": {**after, "column": convert("validation['after']['column']", after["column"], "str")}}
+    return {key: convert(f"validation[{key!r}]", inner, "str") for key, inner in value.items()}
 
 
 def check_train(arguments: dict[str, Any]) -> None:
@@ -140,8 +145,8 @@ def check_train(arguments: dict[str, Any]) -> None:
         )
     _check_on_nan(arguments)
     _check_features(arguments)
-    _check_json("model_kwargs", arguments.get("model_kwargs"))
-    _check_json("trainer", arguments.get("trainer"))
+    _check_json("model_kwargs", arguments.get("model_kwargs"), OBJECTS)
+    _check_json("trainer", arguments.get("trainer"), OBJECTS)
 
 
 def _check_on_nan(arguments: dict[str, Any]) -> None:
@@ -168,7 +173,7 @@ def _check_features(arguments: dict[str, Any]) -> None:
         )
 
 
-def _check_json(name: str, value: Any) -> None:
+def _check_json(name: str, value: Any, remedy: str) -> None:
     """Plain JSON, with UNKNOWN allowed while the DAG is parsed."""
     try:
         json.dumps(value, allow_nan=False, default=lambda v: None if v is UNKNOWN else _not_json(v))
@@ -176,7 +181,7 @@ def _check_json(name: str, value: Any) -> None:
         raise SparkDDPError(
             "SDDP-101",
             f"{name} is not plain JSON: {error}.",
-            "Write objects as {'$import': 'pkg.mod:Class', 'kwargs': {…}}.",
+            remedy,
         ) from None
     _check_imports(name, value)
 

@@ -170,7 +170,7 @@ def _check_seams(trainer: Mapping[str, Any]) -> None:
     precision = normal_precision(trainer.get("precision"))
     if precision is UNKNOWN or accelerator is UNKNOWN:
         return
-    if precision not in PRECISIONS:
+    if not isinstance(precision, str) or precision not in PRECISIONS:
         raise _refused(
             "precision", precision, tuple(PRECISIONS), "it is not known.", nearest(str(precision), PRECISIONS)
         )

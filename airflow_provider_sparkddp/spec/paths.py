@@ -10,7 +10,7 @@ import hashlib
 import posixpath
 import re
 from dataclasses import dataclass
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 
@@ -43,7 +43,7 @@ def slug(text: str, limit: int = 60) -> str:
     """
     clean = re.sub(r"[^A-Za-z0-9_.-]", "_", text)[:limit].lstrip("._")
     # Spark silently skips files whose names begin with `_` or `.`; and a lossy name needs the hash to stay injective.
-    if clean == text and not re.search(r"-[0-9a-f]{10}$", text):
+    if clean and clean == text and not re.search(r"-[0-9a-f]{10}$", text):
         return clean
     return f"{clean or 'x'}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 
@@ -54,27 +54,51 @@ def absolute_uri(path: str, what: str) -> str:
     Raises:
         SparkDDPError: SDDP-107 when it has no known scheme or is relative.
     """
-    parts = urlsplit(path)
-    if not parts.scheme:
+    path = path.strip()
+    scheme, _, rest = path.partition(":")
+    if not rest or not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme):
         raise SparkDDPError(
             "SDDP-107",
             f"{what}={path!r} has no scheme: Spark and Python would look in different places.",
             f"Write an absolute URI, for example {what}='file:///shared/sparkddp' or 's3://bucket/prefix'.",
         )
-    if parts.scheme not in SCHEMES or (parts.scheme == "file" and not parts.path.startswith("/")):
+    scheme = scheme.lower()
+    if scheme not in SCHEMES:
         raise SparkDDPError(
             "SDDP-107",
-            f"{what}={path!r} has the scheme {parts.scheme!r}.",
+            f"{what}={path!r} has the scheme {scheme!r}.",
             f"Write an absolute URI with one of: {', '.join(SCHEMES)}.",
         )
-    if ".." in parts.path.split("/"):
-        raise SparkDDPError("SDDP-107", f"{what}={path!r} holds '..'.", "Write the path without '..'.")
-    if parts.scheme == "file" and parts.netloc not in ("", "localhost"):
+    if scheme == "file":
+        return _local_uri(path, rest, what)
+    if not rest.startswith("//") or rest.strip("/") == "":
         raise SparkDDPError(
-            "SDDP-107", f"{what}={path!r} names a host.", "Write file:///absolute/path, with three slashes."
+            "SDDP-107",
+            f"{what}={path!r} names no place after {scheme}://.",
+            f"Write two slashes after the colon, for example {what}='{scheme}://bucket/prefix'.",
         )
-    # One spelling of local paths everywhere: no percent-encoding, three slashes.
-    return "file://" + unquote(posixpath.normpath(parts.path)) if parts.scheme == "file" else path.rstrip("/")
+    _refuse_parents(path, rest, what)
+    return f"{scheme}:{rest.rstrip('/')}"
+
+
+def _local_uri(path: str, rest: str, what: str) -> str:
+    """One spelling of local paths everywhere: no percent-encoding, three slashes."""
+    local = unquote(rest.removeprefix("//localhost"))
+    slashes = len(local) - len(local.lstrip("/"))
+    if slashes not in (1, 3):
+        raise SparkDDPError(
+            "SDDP-107", f"{what}={path!r} is not an absolute path.", "Write file:///absolute/path, with three slashes."
+        )
+    if set("%?#") & set(local):
+        # What is read twice must mean the same twice, and Spark, fsspec and Python read these three differently.
+        raise SparkDDPError("SDDP-107", f"{what}={path!r} holds '%', '?' or '#'.", "Choose a folder without them.")
+    _refuse_parents(path, local, what)
+    return "file://" + posixpath.normpath("/" + local.lstrip("/"))
+
+
+def _refuse_parents(path: str, rest: str, what: str) -> None:
+    if ".." in rest.split("/"):
+        raise SparkDDPError("SDDP-107", f"{what}={path!r} holds '..'.", "Write the path without '..'.")
 
 
 def join(base: str, *names: str) -> str:

@@ -54,11 +54,15 @@ def unpack(kind: str, text: str, where: str, code: str = "SDDP-306") -> dict[str
 
 def _envelope(text: str, where: str, code: str) -> dict[str, Any]:
     try:
-        envelope = json.loads(text)
-    except json.JSONDecodeError as error:
+        envelope = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
         raise SparkDDPError(
             code,
             f"{where} is not whole JSON ({error}).",
             "Run the task that wrote it again.",
         ) from None
     return envelope if isinstance(envelope, dict) else {}
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")

@@ -1,0 +1,185 @@
+"""One pure check for both times: with what is known while the DAG is parsed, and with everything when the task runs."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import pytest
+
+from airflow_provider_sparkddp.spec import checks, jobs
+from airflow_provider_sparkddp.spec.arguments import UNKNOWN
+from airflow_provider_sparkddp.spec.jobs import CodeRef, Job
+from tests.support.refusals import refused
+
+PARTITION = {"source": {"table": "flights"}, "num_nodes": 2, "devices": 1, "validation": 0.1, "seed": 0}
+TRAIN = {
+    "partitions": "file:///m.json",
+    "model": "my_models:Net",
+    "features": ["a", "b"],
+    "target": "y",
+    "batch_size": 32,
+}
+EXPORT = {"model": "file:///m", "destination": "file:///models/a", "formats": ["safetensors"]}
+VALIDATE = {"model": "file:///m", "data": "file:///m.json"}
+WHOLE: dict[str, dict[str, Any]] = {
+    jobs.PARTITION: PARTITION,
+    jobs.TRAIN: TRAIN,
+    jobs.EXPORT: EXPORT,
+    jobs.VALIDATE: VALIDATE,
+}
+WRONG: list[tuple[str, dict[str, Any], str, str]] = [
+    ("partition", {"source": None}, "SDDP-101", "source is not set"),
+    ("partition", {"source": {}}, "SDDP-101", "no keys"),
+    ("partition", {"source": {"table": "a", "sql": "b"}}, "SDDP-101", "exactly one of"),
+    ("partition", {"source": {"tabel": "a"}}, "SDDP-101", "exactly one of path, table, sql, callable"),
+    ("partition", {"source": {"table": "a", "option": {}}}, "SDDP-101", "'option'"),
+    ("partition", {"source": {"path": "s3://b/x"}}, "SDDP-101", "no format"),
+    ("partition", {"source": {"path": "s3://b/x", "format": ""}}, "SDDP-101", "source['format']"),
+    ("partition", {"source": {"callable": "module.fn"}}, "SDDP-101", "one colon"),
+    ("partition", {"source": {"callable": "m:fn", "kwargs": [1]}}, "SDDP-101", "source['kwargs']"),
+    ("partition", {"source": {"callable": "m:fn", "kwargs": {"a": {1}}}}, "SDDP-101", "not plain JSON"),
+    ("partition", {"source": {"callable": "m:fn", "kwargs": {"a": float("nan")}}}, "SDDP-101", "not plain JSON"),
+    ("partition", {"source": {"jdbc_conn_id": "db", "table": "t"}}, "SDDP-102", "JDBC"),
+    ("partition", {"num_nodes": 0}, "SDDP-101", "num_nodes=0"),
+    ("partition", {"devices": True}, "SDDP-101", "devices=True"),
+    ("partition", {"seed": -1}, "SDDP-101", "seed=-1"),
+    ("partition", {"columns": "a"}, "SDDP-101", "a list of names"),
+    ("partition", {"columns": ["a", "b", "a"]}, "SDDP-204", "'a' twice"),
+    ("partition", {"validation": 1.0}, "SDDP-101", "between 0 and 1"),
+    ("partition", {"validation": "0"}, "SDDP-101", "between 0 and 1"),
+    ("partition", {"validation": True}, "SDDP-101", "validation=True"),
+    ("partition", {"validation": {}}, "SDDP-101", "none"),
+    ("partition", {"validation": {"before": 1}}, "SDDP-101", "'before'"),
+    ("partition", {"validation": {"column": ["a"]}}, "SDDP-101", "validation['column']"),
+    ("partition", {"validation": {"after": {"column": "ds"}}}, "SDDP-101", "'column' and 'value'"),
+    ("partition", {"validation": {"last_per_group": 12}}, "SDDP-102", "last_per_group"),
+    (
+        "partition",
+        {"validation": {"after": {"column": "ds", "value": datetime.date(2013, 11, 1)}}},
+        "SDDP-101",
+        "write a date as text",
+    ),
+    ("partition", {"run_dir": "/shared"}, "SDDP-107", "run_dir='/shared'"),
+    ("partition", {"executors_timeout": -1}, "SDDP-101", "executors_timeout"),
+    ("train", {"model": None}, "SDDP-101", "model is not set"),
+    ("train", {"model": "my_models.Net"}, "SDDP-101", "'package.module:Name'"),
+    ("train", {"model": "my-models:Net"}, "SDDP-101", "not an import path"),
+    ("train", {"features": []}, "SDDP-101", "features is empty"),
+    ("train", {"features": ["a", "a"]}, "SDDP-204", "'a' twice"),
+    ("train", {"features": ["a", "y"]}, "SDDP-204", "also a feature"),
+    ("train", {"batch_size": "0"}, "SDDP-101", "batch_size='0'"),
+    ("train", {"alias": "_hidden"}, "SDDP-101", "alias='_hidden'"),
+    ("train", {"alias": "a/b"}, "SDDP-101", "alias='a/b'"),
+    ("train", {"model_kwargs": {"loss": object}}, "SDDP-101", "$import"),
+    ("train", {"model_kwargs": {"a": [{"$import": "torch.nn.ReLU"}]}}, "SDDP-101", "model_kwargs['a'][0]['$import']"),
+    ("train", {"trainer": {"max_epoch": 1}}, "SDDP-103", "'max_epochs'"),
+    ("train", {"trainer": {"callbacks": [print]}}, "SDDP-101", "trainer is not plain JSON"),
+    ("train", {"on_nan": "skip"}, "SDDP-102", "on_nan"),
+    ("train", {"on_nan": "stopp"}, "SDDP-101", "Did you mean 'stop'?"),
+    ("train", {"max_restarts": 1}, "SDDP-102", "max_restarts=1"),
+    ("train", {"threads_per_rank": 0}, "SDDP-101", "threads_per_rank=0"),
+    ("export", {"destination": "models/a"}, "SDDP-107", "destination='models/a'"),
+    ("export", {"formats": []}, "SDDP-101", "formats is empty"),
+    ("export", {"formats": ["onnx"]}, "SDDP-102", "'onnx'"),
+    ("export", {"trusted_modules": "my_models"}, "SDDP-101", "a list of names"),
+    ("validate", {"data": None}, "SDDP-101", "data is not set"),
+    ("validate", {"metrics": {"rmsee": {"max": 1}}}, "SDDP-101", "Did you mean 'rmse'?"),
+    ("validate", {"metrics": {"mae": 30}}, "SDDP-101", "metrics['mae']=30"),
+    ("validate", {"metrics": {"mae": {}}}, "SDDP-101", "no bound"),
+    ("validate", {"metrics": {"mae": {"maximum": 1}}}, "SDDP-101", "'maximum'"),
+    ("validate", {"metrics": {"mae": {"max": "high"}}}, "SDDP-101", "metrics['mae']['max']='high'"),
+    ("validate", {"metrics": {"mae": {"max_ratio": 0.9}}}, "SDDP-101", "belong together"),
+    ("validate", {"metrics": {"mae": {"max": 1, "offset": 2}}}, "SDDP-101", "belong together"),
+    ("validate", {"metrics": {"r2": {"max_ratio": 1, "baseline": "a"}}}, "SDDP-101", "Use 'min'"),
+    (
+        "validate",
+        {"metrics": {"mae": {"max_ratio": 1, "baseline": "a", "offset": "median"}}},
+        "SDDP-101",
+        "train_median",
+    ),
+]
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+def test_whole_arguments_pass_and_every_declared_one_is_answered(kind: str) -> None:
+    assert set(jobs.check(kind, WHOLE[kind])) == set(jobs.ARGUMENTS[kind])
+
+
+@pytest.mark.parametrize(("kind", "change", "code", "told"), WRONG, ids=lambda value: str(value)[:60])
+def test_a_wrong_value_is_refused_when_it_is_known(kind: str, change: dict[str, Any], code: str, told: str) -> None:
+    with refused(code, told):
+        jobs.check(kind, WHOLE[kind] | change)
+
+
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in WHOLE for name in WHOLE[kind]])
+def test_a_value_that_is_known_later_passes_now(kind: str, name: str) -> None:
+    assert name not in jobs.check(kind, WHOLE[kind] | {name: UNKNOWN})
+
+
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in WHOLE for name in WHOLE[kind]])
+def test_the_known_values_are_checked_although_another_is_known_later(kind: str, name: str) -> None:
+    with refused("SDDP-107", "run_dir"):
+        jobs.check(kind, WHOLE[kind] | {name: UNKNOWN, "run_dir": "relative"})
+
+
+def test_what_is_known_later_inside_of_a_value_passes_now() -> None:
+    source = {"callable": "m:fn", "kwargs": {"day": UNKNOWN}}
+    assert jobs.check("partition", PARTITION | {"source": source})["source"] == source
+    jobs.check("partition", PARTITION | {"validation": {"after": UNKNOWN}})
+    jobs.check("partition", PARTITION | {"validation": {"after": {"column": "ds", "value": UNKNOWN}}})
+    jobs.check("train", TRAIN | {"model_kwargs": {"rate": UNKNOWN}, "trainer": {"max_epochs": UNKNOWN}})
+    jobs.check("validate", VALIDATE | {"metrics": {"mae": {"max": UNKNOWN}, "rmse": UNKNOWN}})
+
+
+def test_rendered_texts_become_values_of_the_declared_types() -> None:
+    rendered = {
+        "features": "['a', 'b']",
+        "batch_size": "64",
+        "num_nodes": "4",
+        "model_kwargs": "{'rate': 0.1}",
+        "trainer": "{'max_epochs': '3'}",
+        "executors_timeout": "1e1",
+        "max_restarts": "0",
+    }
+    checked = jobs.check("train", TRAIN | rendered)
+    assert checked["features"] == ["a", "b"]
+    assert (checked["batch_size"], checked["num_nodes"], checked["executors_timeout"]) == (64, 4, 10.0)
+    assert (checked["model_kwargs"], checked["trainer"]) == ({"rate": 0.1}, {"max_epochs": 3})
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (None, None),
+        ("0.25", 0.25),
+        ({"column": "held_out"}, {"column": "held_out"}),
+        ("{'column': 'held_out'}", {"column": "held_out"}),
+        ({"after": {"column": "ds", "value": "2013"}}, {"after": {"column": "ds", "value": "2013"}}),
+        ({"after": "{'column': 'ds', 'value': 3}"}, {"after": {"column": "ds", "value": 3}}),
+    ],
+)
+def test_validation_is_a_share_a_border_or_a_column(written: Any, meant: Any) -> None:
+    assert jobs.check("partition", PARTITION | {"validation": written})["validation"] == meant
+
+
+def test_gates_become_numbers() -> None:
+    gate = {"max_ratio": "0.98", "baseline": "dep_delay", "offset": "train_median"}
+    checked = jobs.check("validate", VALIDATE | {"metrics": {"mae": gate, "rmse": {"max": "30"}}})
+    assert checked["metrics"] == {"mae": gate | {"max_ratio": 0.98}, "rmse": {"max": 30.0}}
+
+
+def test_the_check_changes_nothing_that_it_is_given() -> None:
+    given = TRAIN | {"trainer": {"max_epochs": "3"}}
+    jobs.check("train", given)
+    assert given["trainer"] == {"max_epochs": "3"}
+
+
+def test_every_kind_of_job_has_its_arguments_and_its_check() -> None:
+    assert set(jobs.ARGUMENTS) == set(checks.CHECKS) == set(WHOLE)
+
+
+def test_a_job_survives_the_way_to_the_cluster() -> None:
+    code = (CodeRef("file:///code/a.zip", "0" * 64, ("a", "b")),)
+    job = Job("train", "n1", "file:///run/train/unmapped/1-n1", "dag.train[3]", code, {"features": ["a"]})
+    assert Job.from_text(job.to_text(), "job.json") == job
