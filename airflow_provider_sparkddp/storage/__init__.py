@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,12 +31,13 @@ def _filesystem(uri: str) -> tuple[Any, str]:
 
 @contextmanager
 def _named(action: str, uri: str) -> Iterator[None]:
-    """Errors of storage in our words; a file that isn't there stays a FileNotFoundError for the caller."""
+    """Errors of storage in our words; a file to read that isn't there stays a FileNotFoundError for the caller."""
     try:
         yield
-    except FileNotFoundError:
-        raise
     except OSError as error:
+        # To write, only the place can be missing: a bucket, a mount.
+        if isinstance(error, FileNotFoundError) and action != "written":
+            raise
         raise SparkDDPError(
             "SDDP-301",
             f"{uri} cannot be {action} ({type(error).__name__}: {error}).",
@@ -64,16 +66,27 @@ def write_bytes(uri: str, data: bytes) -> None:
     fs, path = _filesystem(uri)
     with _named("written", uri):
         if paths.SCHEMES[uri.split("://", 1)[0]][0] in ("file", "hdfs"):
-            fs.makedirs(paths.parent(path), exist_ok=True)
-            staged = f"{path}.{uuid.uuid4().hex}.tmp"
-            with fs.open(staged, "wb") as handle:
+            with _staged(fs, path) as staged, fs.open(staged, "wb") as handle:
                 handle.write(data)
                 if hasattr(handle, "fileno"):
                     handle.flush()
                     os.fsync(handle.fileno())
-            _rename(fs, staged, path)
         else:
             fs.pipe_file(path, data)
+
+
+@contextmanager
+def _staged(fs: Any, path: str) -> Iterator[str]:
+    """A name beside the path to write to: it becomes the path when all is written, and goes when that failed."""
+    fs.makedirs(paths.parent(path), exist_ok=True)
+    staged = f"{path}.{uuid.uuid4().hex}.tmp"
+    try:
+        yield staged
+        _rename(fs, staged, path)
+    except BaseException:
+        with suppress(OSError):
+            fs.rm_file(staged)
+        raise
 
 
 def _rename(fs: Any, source: str, target: str) -> None:
@@ -94,10 +107,8 @@ def put_file(local: Path, uri: str) -> None:
     fs, path = _filesystem(uri)
     with _named("written", uri):
         if paths.SCHEMES[uri.split("://", 1)[0]][0] in ("file", "hdfs"):
-            fs.makedirs(paths.parent(path), exist_ok=True)
-            staged = f"{path}.{uuid.uuid4().hex}.tmp"
-            fs.put_file(str(local), staged)
-            _rename(fs, staged, path)
+            with _staged(fs, path) as staged:
+                fs.put_file(str(local), staged)
         else:
             fs.put_file(str(local), path)
 
@@ -159,6 +170,16 @@ def size(uri: str) -> int:
     fs, path = _filesystem(uri)
     with _named("read", uri):
         return int(fs.size(path))
+
+
+def older_than(uri: str, seconds: float) -> bool:
+    """Whether a file was last written longer ago. False where the storage can't say, and when it is gone."""
+    fs, path = _filesystem(uri)
+    try:
+        with _named("read", uri):
+            return bool(time.time() - fs.modified(path).timestamp() > seconds)
+    except (FileNotFoundError, NotImplementedError):
+        return False
 
 
 def sha256(uri: str) -> str:

@@ -9,11 +9,11 @@ from airflow_provider_sparkddp import storage
 from airflow_provider_sparkddp.runtime.jobs.outcome import Outcome, table
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.jobs import Job
-from airflow_provider_sparkddp.spec.manifests import VALIDATION, Manifest, require_columns
+from airflow_provider_sparkddp.spec.manifests import VALIDATION, Manifest, require_trainable
 
 
 def run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
-    """Raises SparkDDPError SDDP-505 naming each failed check, and codes 204, 208, 209, 501 to 504."""
+    """Raises SparkDDPError SDDP-505 naming each failed check, and codes 204 to 209, 501 to 504."""
     from airflow_provider_sparkddp.runtime.models.load import load_model
     from airflow_provider_sparkddp.runtime.validation.evaluate import evaluate
 
@@ -24,7 +24,7 @@ def run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
     gates = settings["metrics"] or {}
     roles = dict.fromkeys(model.features, "features") | {model.target: "target"}
     roles |= {str(gate["baseline"]): f"metrics[{name!r}]" for name, gate in gates.items() if "baseline" in gate}
-    require_columns(manifest, roles)
+    require_trainable(manifest, roles)
     with outcome.phase("predict and check"):
         verdict = evaluate(model, manifest, settings["data"], gates, settings["alias"])
     checks = [{"name": c.name, "passed": c.passed, "detail": c.detail} for c in verdict.checks]

@@ -15,7 +15,11 @@ from airflow_provider_sparkddp.spec.errors import SparkDDPError
 DESCRIPTION = "model.json"
 WEIGHTS = "weights"
 PARITY = "parity"
-OURS = re.compile(r"^(weights|parity)-[0-9a-f]{16}\.safetensors$")
+OURS = re.compile(r"(weights|parity)-[0-9a-f]{16}\.safetensors")
+# What an export that was killed leaves: files that no model.json lists, and files that were never whole.
+LEFTOVER = re.compile(rf"{OURS.pattern}|({OURS.pattern}|model\.json)\.[0-9a-f]{{32}}\.tmp")
+# Younger ones may be those of another export that is about to commit.
+GRACE_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
@@ -60,22 +64,29 @@ class ModelDescription:
 
     @classmethod
     def from_text(cls, text: str, where: str) -> ModelDescription:
+        """Raises SparkDDPError SDDP-501 or SDDP-306 when the text is not a whole, unchanged description."""
         body = wire.unpack("model", text, where, code="SDDP-501")
-        return cls(
-            **{
-                **body,
-                "features": tuple(ColumnFacts(**f) for f in body["features"]),
-                "target": ColumnFacts(**body["target"]),
-                "output_shape": tuple(body["output_shape"]),
-                "files": {role: FileFacts(**facts) for role, facts in body["files"].items()},
-            }
-        )
+        try:
+            return cls(
+                **{
+                    **body,
+                    "features": tuple(ColumnFacts(**f) for f in body["features"]),
+                    "target": ColumnFacts(**body["target"]),
+                    "output_shape": tuple(body["output_shape"]),
+                    "files": {role: FileFacts(**facts) for role, facts in body["files"].items()},
+                }
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise SparkDDPError(
+                "SDDP-501", f"{where} describes no model of this version ({error}).", "Export again."
+            ) from error
 
 
 def publish(folder_uri: str, description: ModelDescription, files: Mapping[str, Path]) -> dict[str, Any]:
     """Put the files under names of their content, then model.json: a reader sees the old model or the new one, never a mixture.
 
-    Nothing is deleted first. What the replaced model used stays for those who are reading it; only what was older goes.
+    Nothing is deleted first. What the replaced model used stays for those who are reading it; only what is older than an hour
+    and belongs to neither goes.
 
     Args:
         files: role (weights, parity) -> local file.
@@ -94,8 +105,9 @@ def publish(folder_uri: str, description: ModelDescription, files: Mapping[str, 
     storage.write_text(paths.join(folder_uri, DESCRIPTION), wire.pack("model", body))
     needed = {f.name for f in facts.values()} | {f.name for f in earlier.values()}
     for name in storage.names(folder_uri):
-        if OURS.match(name) and name not in needed:
-            storage.remove(paths.join(folder_uri, name))
+        uri = paths.join(folder_uri, name)
+        if LEFTOVER.fullmatch(name) and name not in needed and storage.older_than(uri, GRACE_SECONDS):
+            storage.remove(uri)
     size = sum(f.bytes for f in facts.values())
     return {"alias": description.alias, "bytes": size, "sha256": wire.checksum(body)}
 
@@ -130,7 +142,7 @@ def fetch(folder_uri: str, description: ModelDescription, target: Path) -> dict[
         SparkDDPError: SDDP-501 when a file is missing, cut or foreign.
     """
     for facts in description.files.values():
-        if not OURS.match(facts.name):
+        if not OURS.fullmatch(facts.name):
             raise SparkDDPError(
                 "SDDP-501", f"model.json lists the file {facts.name!r}.", "Export again; the name is foreign."
             )

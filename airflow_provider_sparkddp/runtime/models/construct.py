@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,6 +15,10 @@ from airflow_provider_sparkddp.spec.errors import SparkDDPError
 
 # `lightning` and `pytorch_lightning` are the same code under two names, and don't take each other's modules.
 PACKAGES = ("pytorch_lightning", "lightning.pytorch")
+# `float`, `float | None` and `Optional[float]`, as a type or as the text that a __future__ import leaves of it.
+NUMBER = re.compile(
+    r"^(?:typing\.)?(?P<optional>Optional\[)?(?P<type>int|float|bool)(?(optional)\])(?P<none> ?\| ?None)?$"
+)
 
 
 def construct(path: str, kwargs: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -77,19 +82,20 @@ def _recorded(factory: Callable[..., Any], path: str, kwargs: Mapping[str, Any])
         ) from None
     parameters = signature.parameters
     given = {k: _converted(k, v, parameters[k]) if k in parameters else v for k, v in kwargs.items()}
-    defaults = {k: p.default for k, p in parameters.items() if p.default is not p.empty and _plain(p.default)}
+    named = {k: p for k, p in parameters.items() if p.kind is not p.POSITIONAL_ONLY}
+    defaults = {k: p.default for k, p in named.items() if p.default is not p.empty and _plain(p.default)}
     return {**defaults, **given}
 
 
 def _converted(name: str, value: Any, parameter: inspect.Parameter) -> Any:
     """A text that a template rendered, as the type that the constructor declares (or as that of its default)."""
     declared = parameter.annotation if parameter.annotation is not parameter.empty else type(parameter.default)
-    type_name = {int: "int", float: "float", bool: "bool"}.get(declared) or {
-        "int": "int",
-        "float": "float",
-        "bool": "bool",
-    }.get(declared if isinstance(declared, str) else "")
-    return convert(f"model_kwargs[{name!r}]", value, type_name) if isinstance(value, str) and type_name else value
+    written = NUMBER.match(declared.__name__ if isinstance(declared, type) else str(declared))
+    if not isinstance(value, str) or not written:
+        return value
+    if value.strip() == "None" and (written["optional"] or written["none"]):
+        return None
+    return convert(f"model_kwargs[{name!r}]", value, written["type"])
 
 
 def _plain(value: Any) -> bool:

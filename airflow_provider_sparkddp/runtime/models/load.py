@@ -49,10 +49,11 @@ class LoadedModel:
             SparkDDPError: SDDP-504 when a feature is missing or holds what the model can't take.
         """
         table, kind = predict.as_table(rows)
+        dtype = predict.number_format(self.module)
         if table.num_rows == 0:
-            column: Any = pa.array([], pa.float32())
+            column = predict.no_rows(table, self.features, self.description.output_shape, dtype)
         else:
-            column = predict.as_column(predict.forward(self.module, predict.inputs(table, self.features)))
+            column = predict.as_column(predict.forward(self.module, predict.inputs(table, self.features, dtype)))
         result = pa.table({self.alias: column})
         if kind == "arrow":
             return result
@@ -74,8 +75,10 @@ def load_model(path: str | Path, trusted_modules: Sequence[str] = ()) -> LoadedM
     """
     folder = locate.model_uri(path)
     description = bundle.describe(folder)
-    for named in (description.model, *import_paths(description.model_kwargs)):
-        locate.require_trusted(named, list(trusted_modules))
+    named = (description.model, *import_paths(description.model_kwargs))
+    for check in (locate.require_trusted_name, locate.require_trusted):  # all names before the first import
+        for path_in_model in named:
+            check(path_in_model, list(trusted_modules))
     with tempfile.TemporaryDirectory(prefix="sparkddp-model-") as scratch:
         files = bundle.fetch(folder, description, Path(scratch))
         if bundle.WEIGHTS not in files:

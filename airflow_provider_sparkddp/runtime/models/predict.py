@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,8 +23,7 @@ def forward(module: Any, x: Any) -> Any:
     Raises:
         SparkDDPError: SDDP-504 when the output is not one tensor with a row for each row.
     """
-    weights = [p.dtype for p in module.parameters() if p.is_floating_point()]
-    wanted = weights[0] if weights else x.dtype
+    wanted = number_format(module) or x.dtype
     was_training = module.training
     module.eval()
     try:
@@ -40,6 +40,11 @@ def forward(module: Any, x: Any) -> Any:
     return out.double() if out.dtype == torch.float64 else out.float()
 
 
+def number_format(module: Any) -> torch.dtype | None:
+    """That of the module's weights; None when it has none."""
+    return next((p.dtype for p in module.parameters() if p.is_floating_point()), None)
+
+
 def _unusable(what: str) -> SparkDDPError:
     return SparkDDPError(
         "SDDP-504",
@@ -48,12 +53,36 @@ def _unusable(what: str) -> SparkDDPError:
     )
 
 
-def inputs(table: pa.Table, features: Sequence[str]) -> Any:
-    """The features as one float tensor (rows, features).
+def inputs(table: pa.Table, features: Sequence[str], dtype: torch.dtype | None = None) -> Any:
+    """The features as one tensor (rows, features): float64 for a model in that format, as in its training, else float32.
 
     Raises:
-        SparkDDPError: SDDP-504 for a missing feature, a gap, a type that is no number, or an integer float32 can't hold.
+        SparkDDPError: SDDP-504 for a missing feature, a gap, a type that is no number, or a number that float32 can't hold.
     """
+    _require_once(table, features)
+    for name in features:
+        _require_usable(name, table.column(name))
+    with np.errstate(over="ignore"):  # what overflows is refused by name
+        values = matrix(table, features, np.float64 if dtype == torch.float64 else np.float32)
+    for name, whole in zip(features, np.isfinite(values).all(axis=0), strict=True):
+        if not whole:
+            raise SparkDDPError(
+                "SDDP-504", f"the feature {name!r} holds a number too large for float32.", "Scale the feature down."
+            )
+    return torch.from_numpy(values)
+
+
+def no_rows(
+    table: pa.Table, features: Sequence[str], output_shape: Sequence[int], dtype: torch.dtype | None
+) -> pa.Array:
+    """The empty column that `as_column` would give. Raises SparkDDPError SDDP-504 when the table lacks a feature."""
+    if table.num_columns:  # an empty list names none
+        _require_once(table, features)
+    kind = np.float64 if dtype == torch.float64 else np.float32
+    return as_column(torch.from_numpy(np.empty((0, *output_shape), kind)))
+
+
+def _require_once(table: pa.Table, features: Sequence[str]) -> None:
     for name in features:
         if table.column_names.count(name) != 1:
             raise SparkDDPError(
@@ -62,8 +91,6 @@ def inputs(table: pa.Table, features: Sequence[str]) -> Any:
                 f"{', '.join(table.column_names)}.",
                 f"Give all features once: {', '.join(features)}.",
             )
-        _require_usable(name, table.column(name))
-    return torch.from_numpy(matrix(table, features))
 
 
 def _require_usable(name: str, column: Any) -> None:
@@ -90,7 +117,20 @@ def _require_usable(name: str, column: Any) -> None:
 
 
 def as_table(rows: Any) -> tuple[pa.Table, str]:
-    """The rows as an Arrow table, and what they were: "arrow" or "pandas". A dict of columns and a list of dicts are taken too."""
+    """The rows as an Arrow table, and what they were: "arrow" or "pandas". A dict of columns and a list of dicts are taken too.
+
+    Raises:
+        SparkDDPError: SDDP-504 when they are something else, or a column mixes types, lengths or names.
+    """
+    try:
+        return _as_table(rows)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise SparkDDPError(
+            "SDDP-504", f"the rows make no table: {error}", "Give each feature once, as one column of one type."
+        ) from error
+
+
+def _as_table(rows: Any) -> tuple[pa.Table, str]:
     if isinstance(rows, pa.Table):
         return rows, "arrow"
     if isinstance(rows, pa.RecordBatch):
@@ -99,7 +139,8 @@ def as_table(rows: Any) -> tuple[pa.Table, str]:
         return pa.table(rows), "arrow"
     if isinstance(rows, list):
         return pa.Table.from_pylist(rows), "arrow"
-    if type(rows).__module__.partition(".")[0] == "pandas":
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(rows, pandas.DataFrame):
         return pa.Table.from_pandas(rows, preserve_index=False), "pandas"
     raise SparkDDPError(
         "SDDP-504",

@@ -85,10 +85,13 @@ def load(module: Any, path: Path, tied: Mapping[str, str]) -> None:
 
 
 def _match_dtypes(module: Any, state: Mapping[str, Any]) -> None:
-    """A model trained in bf16-true or 64-true stays in that number format."""
+    """A model trained in bf16-true or 64-true stays in that number format, and one that mixes formats in its own mixture."""
     formats = {tensor.dtype for tensor in state.values() if tensor.is_floating_point()}
     if len(formats) == 1:
-        module.to(next(iter(formats)))
+        module.to(next(iter(formats)))  # also what is no part of the state
+    for name, tensor in module.state_dict(keep_vars=True).items():
+        if isinstance(tensor, torch.Tensor) and name in state and tensor.dtype != state[name].dtype:
+            tensor.data = tensor.data.to(state[name].dtype)
 
 
 def _tie(module: Any, tied: Mapping[str, str]) -> None:

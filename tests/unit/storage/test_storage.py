@@ -1,0 +1,197 @@
+"""Files are written whole or not at all, and what storage refuses is said in our words."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+from fsspec.implementations.local import LocalFileSystem
+
+from airflow_provider_sparkddp import storage
+from airflow_provider_sparkddp.spec import paths
+from airflow_provider_sparkddp.spec.errors import SparkDDPError
+from tests.support.refusals import refused
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+SIZE = 1 << 20
+
+# Writes the file again and again, each time filled with another digit, until its input ends.
+WRITER = """
+import sys, threading
+from airflow_provider_sparkddp import storage
+ended = threading.Event()
+threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+number = 0
+while not ended.is_set():
+    storage.write_bytes(sys.argv[1], str(number % 10).encode() * int(sys.argv[2]))
+    number += 1
+print(number)
+"""
+
+
+def uri(path: Path) -> str:
+    return path.as_uri()
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    target = uri(tmp_path / "a" / "b" / "text.json")
+    storage.write_text(target, "né\n")
+    assert storage.read_text(target) == "né\n"
+    storage.write_bytes(target, b"\x00\xff")
+    assert storage.read_bytes(target) == b"\x00\xff"
+    assert storage.size(target) == 2
+    assert storage.sha256(target) == hashlib.sha256(b"\x00\xff").hexdigest()
+    assert storage.exists(target)
+
+
+def test_a_local_file_goes_to_storage_and_comes_back(tmp_path: Path) -> None:
+    local, back, target = tmp_path / "local", tmp_path / "back", uri(tmp_path / "far" / "away" / "file")
+    local.write_bytes(b"weights")
+    storage.put_file(local, target)
+    storage.get_file(target, back)
+    assert back.read_bytes() == b"weights"
+    with storage.open_binary(target) as handle:
+        handle.seek(3)
+        assert handle.read() == b"ghts"
+
+
+def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
+    target = uri(tmp_path / "file")
+    storage.write_bytes(target, b"x" * SIZE)
+    command = [sys.executable, "-c", WRITER, target, str(SIZE)]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "PYTHONDONTWRITEBYTECODE": ""}
+    seen: set[bytes] = set()
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
+        while len(seen) < 4 and writer.poll() is None:
+            data = storage.read_bytes(target)
+            assert len(data) == SIZE
+            assert len(set(data)) == 1, "two writes in one file"
+            seen.add(data[:1])
+        written, _ = writer.communicate()
+    assert writer.returncode == 0
+    assert int(written) >= 3
+    assert storage.names(uri(tmp_path)) == ["file"]
+
+
+@pytest.mark.parametrize("write", ["write_bytes", "put_file"])
+def test_a_write_that_fails_half_way_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: str
+) -> None:
+    target = tmp_path / "folder" / "file"
+    storage.write_bytes(uri(target), b"old")
+
+    def fails(*arguments: Any, **named: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    # The last step before the file would be there: all bytes are written beside it.
+    monkeypatch.setattr(Path, "replace", fails)
+    with refused("SDDP-301", "cannot be written", "No space left on device", uri(target)):
+        if write == "write_bytes":
+            storage.write_bytes(uri(target), b"new")
+        else:
+            storage.put_file(Path(__file__), uri(target))
+    assert [path.name for path in target.parent.iterdir()] == ["file"]
+    assert target.read_bytes() == b"old"
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        lambda place: storage.write_text(place, "x"),
+        lambda place: storage.put_file(Path(__file__), place),
+        lambda place: storage.make_folder(place),
+    ],
+    ids=["write", "put", "folder"],
+)
+@pytest.mark.parametrize("place", ["below a file", "where nobody may write"])
+def test_a_place_that_takes_no_files_is_refused_by_name(
+    tmp_path: Path, action: Callable[[str], None], place: str
+) -> None:
+    (tmp_path / "file").write_text("x")
+    # /proc takes no folders, not even from root, and says "no such file" of the one that is to be made.
+    target = {"below a file": uri(tmp_path / "file" / "x" / "y"), "where nobody may write": "file:///proc/sparkddp/x"}
+    if place == "where nobody may write" and not Path("/proc/self").exists():
+        pytest.skip("needs /proc")
+    with refused("SDDP-301", "cannot be written", target[place], "owner and rights"):
+        action(target[place])
+
+
+def test_reading_what_is_no_file_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with refused("SDDP-301", "cannot be read", str(tmp_path / "file" / "below")):
+        storage.read_bytes(uri(tmp_path / "file" / "below"))
+    with refused("SDDP-301", "cannot be read", "IsADirectoryError"):
+        storage.read_bytes(uri(tmp_path))
+
+
+def test_a_file_that_is_not_there_is_told_apart_from_a_storage_that_fails(tmp_path: Path) -> None:
+    missing = uri(tmp_path / "missing")
+    readers: list[Callable[[str], object]] = [storage.read_bytes, storage.read_text, storage.size, storage.sha256]
+    for read in [*readers, lambda place: storage.get_file(place, tmp_path / "back")]:
+        with pytest.raises(FileNotFoundError):
+            read(missing)
+    assert not storage.exists(missing)
+    assert not storage.older_than(missing, 0)
+    assert storage.names(missing) == []
+    storage.remove(missing)  # gone already is no error
+
+
+def test_files_are_listed_by_name(tmp_path: Path) -> None:
+    for name in ("b", "a", "deep/er/c"):
+        storage.write_text(uri(tmp_path / name), name)
+    assert storage.names(uri(tmp_path)) == ["a", "b", "deep"]
+    assert storage.files_below(uri(tmp_path)) == ["a", "b", "deep/er/c"]
+    storage.remove(uri(tmp_path / "a"))
+    assert storage.names(uri(tmp_path)) == ["b", "deep"]
+
+
+def test_the_age_of_a_file_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("x")
+    assert not storage.older_than(uri(path), 60)
+    os.utime(path, (0, 0))
+    assert storage.older_than(uri(path), 60)
+
+
+def test_a_file_counts_as_young_where_the_storage_cannot_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(self: LocalFileSystem, path: str) -> None:
+        raise NotImplementedError
+
+    path = tmp_path / "file"
+    path.write_text("x")
+    monkeypatch.setattr(LocalFileSystem, "modified", unknown)
+    assert not storage.older_than(uri(path), 0)
+
+
+def test_names_with_spaces_and_letters_of_any_language_are_kept(tmp_path: Path) -> None:
+    folder = paths.absolute_uri((tmp_path / "späte flüge").as_uri(), "path")
+    storage.write_text(paths.join(folder, "manifest.json"), "x")
+    assert (tmp_path / "späte flüge" / "manifest.json").read_text() == "x"
+    assert storage.names(folder) == ["manifest.json"]
+
+
+@pytest.mark.parametrize("path", ["memory://bucket/model", "http://host/model", "model", "/model"])
+def test_a_scheme_that_spark_and_python_do_not_share_is_no_path(path: str) -> None:
+    with refused("SDDP-107", path):
+        paths.absolute_uri(path, "destination")
+
+
+def test_memory_is_never_written_to() -> None:
+    """Each process has its own: what one wrote there, no other would find."""
+    before = set(fsspec.filesystem("memory").store)
+    with pytest.raises((KeyError, SparkDDPError), match="memory"):
+        storage.write_text("memory://bucket/model.json", "x")
+    assert set(fsspec.filesystem("memory").store) == before
+
+
+def test_a_storage_whose_package_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    with refused("SDDP-301", "s3://bucket/model", "needs a Python package that is missing", "s3fs"):
+        storage.write_text("s3://bucket/model", "x")
