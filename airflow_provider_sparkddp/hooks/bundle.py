@@ -68,7 +68,7 @@ def _user_zip(entry: str, beside: Path) -> CodeZip:
     path = Path(entry) if Path(entry).is_absolute() else beside / entry
     if path.is_dir():
         found = {str(f.relative_to(path)): f for f in _sources(path)}
-        if not found:
+        if not any(name.endswith(".py") for name in found):
             raise SparkDDPError(
                 "SDDP-108", f"py_files folder {path} holds no Python file.", "Name the folder above the code."
             )

@@ -36,15 +36,15 @@ class ProgressTail:
         while True:
             last = self._done.wait(POLL_SECONDS)
             # A file that is being written, or storage that hiccups: the next look will do.
-            with contextlib.suppress(SparkDDPError, OSError, ValueError, KeyError):
+            with contextlib.suppress(SparkDDPError, OSError, ValueError, LookupError, TypeError, AttributeError):
                 self._tell_new()
             if last:
                 return
 
     def _tell_new(self) -> None:
-        for name in storage.names(self._folder)[self._seen :]:
-            if not name.endswith(".json"):
-                continue
+        # A writer that died half-way leaves files of other names, which must not be counted.
+        events = [name for name in storage.names(self._folder) if name.endswith(".json")]
+        for name in events[self._seen :]:
             self._log(line(json.loads(storage.read_text(paths.join(self._folder, name)))))
             self._seen += 1
 

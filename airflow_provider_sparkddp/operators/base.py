@@ -26,7 +26,7 @@ from airflow_provider_sparkddp.hooks.submitters.spark_submit import (
     require_connection,
 )
 from airflow_provider_sparkddp.spec import jobs
-from airflow_provider_sparkddp.spec.arguments import UNKNOWN
+from airflow_provider_sparkddp.spec.arguments import UNKNOWN, convert
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.jobs import CodeRef
 
@@ -60,6 +60,7 @@ class SparkDDPBase:
     def check_known(self) -> None:
         """The check at parse time: a wrong DAG shows as an import error, with the same words as at run time."""
         jobs.check(self.kind, {name: known(getattr(self, name)) for name in self._declared()})
+        convert("py_files", known(self.py_files) or [], "names")
 
     def _declared(self) -> list[str]:
         return [name for name in jobs.ARGUMENTS[self.kind] if hasattr(self, name)]
@@ -82,8 +83,9 @@ class SparkDDPBase:
         task = _task(context)
         run_dir = plan.run_dir(settings, _storage_root(), task)
         provider = bundle.provider_zip()
-        beside = Path(context["dag"].fileloc).parent
-        code = tuple(bundle.store(run_dir, made) for made in [provider, *bundle.user_zips(self.py_files or [], beside)])
+        py_files = convert("py_files", self.py_files or [], "names")
+        users = bundle.user_zips(py_files, Path(context["dag"].fileloc).parent)
+        code = tuple(bundle.store(run_dir, made) for made in [provider, *users])
         code += tuple(ref for ref in carried if ref not in code)
         job = plan.plan_job(self.kind, settings, task, run_dir, uuid.uuid4().hex[:12], code)
         self._job_hook = SparkDDPHook()
@@ -148,13 +150,14 @@ class OnSpark(SparkDDPBase, SparkSubmitOperator):
         super().__init__(**kwargs)
         self.py_files = py_files
         require_client_mode(self._deploy_mode)
-        plan.check_conf(known(self.conf) or {})
+        plan.check_conf(convert("conf", known(self.conf) or {}, "dict"))
 
     def submitter(self, provider_zip: str, settings: Mapping[str, Any], context: Any) -> Submitter:
         connection = require_connection(self._conn_id)
         require_client_mode(self._deploy_mode or connection.extra_dejson.get("deploy-mode"))
         binary, environment = launcher(self._spark_binary or connection.extra_dejson.get("spark-binary"))
-        properties = plan.spark_conf(self.kind, settings, self.conf, str(connection.host or ""), sys.executable)
+        given = convert("conf", self.conf or {}, "dict")
+        properties = plan.spark_conf(self.kind, settings, given, str(connection.host or ""), sys.executable)
         if self._openlineage_inject_parent_job_info:
             properties = inject_parent_job_information_into_spark_properties(properties, context)
         if self._openlineage_inject_transport_info:

@@ -30,6 +30,8 @@ class Process(Submitter):
         command = [self._python, "-m", ENTRY_MODULE, job_uri, "--parent-pipe", parent_pipe]
         environment = {k: v for k, v in os.environ.items() if not k.startswith(_PRIVATE)}
         environment["PYTHONPATH"] = self._zip
+        # `python -m` would put the current folder first: no file that lies there by chance may hide a module.
+        environment["PYTHONSAFEPATH"] = "1"
         try:
             self._process = subprocess.Popen(
                 command,
@@ -46,9 +48,10 @@ class Process(Submitter):
             ) from error
         tail: list[str] = []
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._log(line.rstrip("\n"))
-            tail = [*tail[-19:], line.rstrip("\n")]
+        with self._process.stdout as lines:
+            for line in lines:
+                self._log(line.rstrip("\n"))
+                tail = [*tail[-19:], line.rstrip("\n")]
         status = self._process.wait()
         return None if status == 0 else f"the process ended with status {status}; its last lines: " + " | ".join(tail)
 

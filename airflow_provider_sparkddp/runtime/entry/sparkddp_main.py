@@ -51,9 +51,11 @@ class Parent:
 
     def _watch(self, pipe: str) -> None:
         try:
-            with Path(pipe).open("rb") as handle:
-                while handle.read(1):
-                    pass
+            # Opening must not wait for a writer: a parent that died before this process was up would never be missed.
+            handle = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+            os.set_blocking(handle, True)
+            while os.read(handle, 1):
+                pass
         except OSError:
             pass  # the pipe is gone already, and so is the parent
         self.gone.set()

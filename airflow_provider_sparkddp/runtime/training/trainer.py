@@ -39,7 +39,7 @@ def build_trainer(
     package: str, arguments: Mapping[str, Any], seams: Seams, info: RankInfo, callbacks: Sequence[Any], root_dir: str
 ) -> Any:
     """A Trainer of the module's own package, with the user's arguments and ours."""
-    ours = {"accelerator", "strategy", "precision", "callbacks"}
+    ours = {"accelerator", "strategy", "precision", "callbacks", "logger", "enable_checkpointing"}
     given = build({k: v for k, v in arguments.items() if k not in ours and v is not None}, "trainer")
     if not {"max_epochs", "max_steps", "max_time"} & set(given):
         given["max_epochs"] = DEFAULT_MAX_EPOCHS
@@ -47,7 +47,8 @@ def build_trainer(
     strategy = arguments.get("strategy") or "auto"
     environment = barrier_environment(package, info)
     return importlib.import_module(package).Trainer(
-        **{"enable_model_summary": False, **given, "logger": False},
+        **{"enable_model_summary": False, "enable_progress_bar": False, **given},
+        logger=False,
         accelerator=seams.accelerator,
         strategy=ddp.build(package, strategy, environment, seams.accelerator, TIMEOUT),
         precision=seams.precision,
@@ -56,6 +57,5 @@ def build_trainer(
         callbacks=[*(users if isinstance(users, list) else [users]), *callbacks],
         default_root_dir=root_dir,
         enable_checkpointing=False,
-        enable_progress_bar=False,
         use_distributed_sampler=False,
     )

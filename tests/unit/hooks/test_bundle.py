@@ -1,0 +1,153 @@
+"""Code travels as zips named by their content: the cluster side of the provider alone, and what py_files names."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from airflow_provider_sparkddp.hooks.bundle import CodeZip, provider_zip, store, user_zips
+from tests.support.refusals import refused
+
+PACKAGE = "airflow_provider_sparkddp"
+# The entry, with every job's module, and where each module of ours was found.
+IMPORT_THE_ENTRY = f"""
+import json, sys
+import {PACKAGE}.runtime.entry.sparkddp_main as entry
+assert set(entry.RUNS) == {{"partition", "train", "export", "validate"}}
+print(json.dumps({{n: m.__file__ for n, m in sys.modules.items() if n.split(".")[0] == {PACKAGE!r}}}))
+"""
+
+
+@pytest.fixture
+def beside(tmp_path: Path) -> Path:
+    """The folder of a DAG file, with code of each form."""
+    (tmp_path / "model.py").write_text("WIDTH = 3\n")
+    folder = tmp_path / "code"
+    (folder / "nets" / "__pycache__").mkdir(parents=True)
+    (folder / ".hidden").mkdir()
+    for name in ("nets/__init__.py", "nets/wide.py", "losses.py", ".hidden/x.py", "nets/__pycache__/wide.pyc"):
+        (folder / name).write_text(f"# {name}\n")
+    (folder / "nets" / "table.json").write_text("{}")
+    with zipfile.ZipFile(tmp_path / "packed.zip", "w") as archive:
+        archive.writestr("packed/__init__.py", "")
+        archive.writestr("single.py", "")
+    return tmp_path
+
+
+def names(made: CodeZip, folder: Path) -> list[str]:
+    path = folder / made.name
+    path.write_bytes(made.data)
+    with zipfile.ZipFile(path) as archive:
+        return sorted(archive.namelist())
+
+
+def test_a_file_a_folder_and_a_zip_become_a_zip_each_with_their_modules(beside: Path, tmp_path: Path) -> None:
+    made = user_zips(["model.py", "code", "packed.zip"], beside)
+    assert [zipped.modules for zipped in made] == [("model",), ("losses", "nets"), ("packed", "single")]
+    assert names(made[0], tmp_path) == ["model.py"]
+    assert names(made[1], tmp_path) == ["losses.py", "nets/__init__.py", "nets/table.json", "nets/wide.py"]
+    assert made[2].data == (beside / "packed.zip").read_bytes()
+
+
+def test_absolute_paths_and_file_uris_name_the_same_code(beside: Path) -> None:
+    relative, absolute, uri = user_zips(["model.py", str(beside / "model.py"), (beside / "model.py").as_uri()], beside)
+    assert relative == absolute == uri
+
+
+def test_the_same_files_give_the_same_bytes_whenever_and_wherever_they_lie(beside: Path, tmp_path: Path) -> None:
+    first = user_zips(["code"], beside)[0]
+    copy = tmp_path / "elsewhere"
+    for path in sorted((beside / "code").rglob("*"), reverse=True):
+        if path.is_file():
+            target = copy / path.relative_to(beside / "code")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(path.read_bytes())
+            os.utime(target, (1e9, 1e9))
+            target.chmod(0o700)
+    assert user_zips([str(copy)], beside)[0] == first
+    (copy / "losses.py").write_text("# changed\n")
+    assert user_zips([str(copy)], beside)[0].name != first.name
+
+
+def test_what_is_missing_is_refused_with_the_place_that_was_looked_at(beside: Path) -> None:
+    with refused("SDDP-108", "'missing.py'", str(beside / "missing.py"), "beside the DAG file"):
+        user_zips(["model.py", "missing.py"], beside)
+
+
+def test_a_folder_without_python_is_refused(beside: Path) -> None:
+    (beside / "data").mkdir()
+    (beside / "data" / "table.csv").write_text("a\n")
+    with refused("SDDP-108", "no Python file"):
+        user_zips(["data"], beside)
+
+
+def test_a_file_of_another_kind_is_refused(beside: Path) -> None:
+    (beside / "model.pt").write_bytes(b"weights")
+    with refused("SDDP-108", "neither a .py file, a zip nor a folder"):
+        user_zips(["model.pt"], beside)
+
+
+@pytest.mark.parametrize("form", ["folder", "file", "zip"])
+def test_code_that_would_hide_the_provider_is_refused(tmp_path: Path, form: str) -> None:
+    entry = {"folder": "code", "file": f"{PACKAGE}.py", "zip": "code.zip"}[form]
+    (tmp_path / "code" / PACKAGE).mkdir(parents=True)
+    (tmp_path / "code" / PACKAGE / "__init__.py").touch()
+    (tmp_path / f"{PACKAGE}.py").touch()
+    with zipfile.ZipFile(tmp_path / "code.zip", "w") as archive:
+        archive.writestr(f"{PACKAGE}/spec/jobs.py", "")
+    with refused("SDDP-108", repr(entry), PACKAGE):
+        user_zips([entry], tmp_path)
+
+
+def test_the_providers_zip_holds_the_cluster_side_and_nothing_of_airflows(tmp_path: Path) -> None:
+    found = names(provider_zip(), tmp_path)
+    rooms = {name.split("/")[1] for name in found}
+    assert rooms == {"__init__.py", "spec", "storage", "runtime"}
+    assert f"{PACKAGE}/runtime/entry/sparkddp_main.py" in found
+    assert not [name for name in found if "__pycache__" in name or name.endswith(".pyc")]
+
+
+def test_the_providers_zip_is_the_same_each_time() -> None:
+    assert provider_zip() == provider_zip()
+    assert provider_zip().modules == (PACKAGE,)
+
+
+def test_the_entry_runs_from_the_zip_where_the_provider_is_not_installed(tmp_path: Path) -> None:
+    made = provider_zip()
+    zipped = tmp_path / made.name
+    zipped.write_bytes(made.data)
+    # -S leaves out the installed packages; fsspec, the zip's one need, is given back by a folder that holds it alone.
+    needs = tmp_path / "needs"
+    needs.mkdir()
+    (needs / "fsspec").symlink_to(Path(fsspec.__file__).parent)
+    found = subprocess.run(
+        [sys.executable, "-S", "-P", "-c", IMPORT_THE_ENTRY],
+        env={"PYTHONPATH": f"{zipped}:{needs}", "PATH": os.environ["PATH"]},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stderr
+    files = json.loads(found.stdout)
+    assert f"{PACKAGE}.runtime.jobs.train" in files
+    assert {name: path for name, path in files.items() if not path.startswith(f"{zipped}/{PACKAGE}/")} == {}
+
+
+def test_a_zip_is_stored_once_under_the_name_of_its_content(beside: Path, tmp_path: Path) -> None:
+    made = user_zips(["model.py"], beside)[0]
+    run_dir = (tmp_path / "run").as_uri()
+    ref = store(run_dir, made)
+    stored = tmp_path / "run" / "code" / made.name
+    assert (ref.uri, ref.sha256, ref.modules) == (stored.as_uri(), made.sha256, ("model",))
+    assert stored.read_bytes() == made.data
+    written = stored.stat().st_mtime_ns
+    assert store(run_dir, made) == ref
+    assert stored.stat().st_mtime_ns == written

@@ -1,0 +1,88 @@
+"""The plan of a job is data: a pure function of what the operator and the context say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_sparkddp.hooks.plan import DYNAMIC, Task, check_conf, plan_job, run_dir, spark_conf
+from tests.support.refusals import refused
+
+TASK = Task("flights", "train", "manual__2026-01-01T00:00:00+00:00", -1, 2)
+
+
+def conf(kind: str = "train", master: str = "spark://host:7077", given: Any = None, **settings: Any) -> dict[str, str]:
+    return spark_conf(kind, settings, given, master, "/usr/bin/python3")
+
+
+def test_a_job_lies_in_the_folder_of_its_own_try() -> None:
+    job = plan_job("train", {"features": ["a"]}, TASK, "file:///run", "n1", ())
+    assert (job.directory, job.nonce, job.label) == ("file:///run/train/unmapped/2-n1", "n1", "flights.train")
+
+
+def test_mapped_copies_have_folders_and_labels_of_their_own() -> None:
+    job = plan_job("train", {}, Task("flights", "train", "r", 3, 1), "file:///run", "n1", ())
+    assert (job.directory, job.label) == ("file:///run/train/3/1-n1", "flights.train[3]")
+
+
+def test_the_run_directory_is_the_operators_or_below_the_storage_root() -> None:
+    assert run_dir({"run_dir": "s3://b/mine"}, "file:///root", TASK) == "s3://b/mine"
+    assert run_dir({"run_dir": None}, "file:///root", TASK).startswith("file:///root/flights/manual__2026-01-01T00_00")
+    with refused("SDDP-107", "storage_root"):
+        run_dir({}, "/bare/path", TASK)
+
+
+@pytest.mark.parametrize("value", [True, "true", "True", " TRUE ", "tRue"])
+def test_dynamic_allocation_is_refused_however_it_is_spelled(value: Any) -> None:
+    with refused("SDDP-105", DYNAMIC, "num_executors"):
+        check_conf({DYNAMIC: value})
+    with refused("SDDP-105"):
+        conf(given={DYNAMIC: value})
+
+
+@pytest.mark.parametrize("given", [None, {}, {DYNAMIC: False}, {DYNAMIC: "false"}])
+def test_without_it_dynamic_allocation_is_switched_off(given: Any) -> None:
+    assert conf(given=given)[DYNAMIC] == "false"
+
+
+def test_what_the_user_sets_wins_over_our_defaults_as_spark_writes_it() -> None:
+    given = {"spark.log.level": "INFO", "spark.speculation": True, "spark.executor.cores": 4}
+    merged = conf(given=given)
+    assert {key: merged[key] for key in given} == {
+        "spark.log.level": "INFO",
+        "spark.speculation": "true",
+        "spark.executor.cores": "4",
+    }
+
+
+def test_the_ranks_run_the_workers_interpreter_on_a_local_master_alone() -> None:
+    assert conf(master="local[2]")["spark.pyspark.python"] == "/usr/bin/python3"
+    assert "spark.pyspark.python" not in conf()
+    assert conf()["spark.pyspark.driver.python"] == "/usr/bin/python3"
+
+
+def test_cpus_per_rank_are_sparks_cpus_a_task() -> None:
+    assert conf(cpus_per_rank=4)["spark.task.cpus"] == "4"
+    assert "spark.task.cpus" not in conf()
+
+
+@pytest.mark.parametrize("accelerator", ["cuda", "gpu"])
+def test_a_training_on_gpus_asks_for_one_a_rank_and_devices_a_node(accelerator: str) -> None:
+    amounts = conf(devices=4, trainer={"accelerator": accelerator})
+    assert amounts["spark.task.resource.gpu.amount"] == "1"
+    assert amounts["spark.executor.resource.gpu.amount"] == "4"
+    alone = conf(devices=None, trainer={"accelerator": accelerator})
+    assert alone["spark.executor.resource.gpu.amount"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("kind", "trainer"), [("train", None), ("train", {"accelerator": "auto"}), ("partition", {"accelerator": "cuda"})]
+)
+def test_nothing_else_asks_for_gpus(kind: str, trainer: Any) -> None:
+    assert not [key for key in conf(kind, trainer=trainer) if "gpu" in key]
+
+
+def test_every_value_is_text_as_a_command_line_needs_it() -> None:
+    merged = conf(given={"spark.a": 1, "spark.b": False}, cpus_per_rank=2, trainer={"accelerator": "gpu"})
+    assert all(isinstance(value, str) for value in merged.values())
