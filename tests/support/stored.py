@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_sparkddp.runtime.models import bundle
+from airflow_provider_sparkddp.spec import paths
 
 ZOO = "tests.support.zoo"
 
@@ -67,5 +68,5 @@ def store(
             output_shape=tuple(predictions.shape[1:]) if predictions is not None else (),
             tied=tied,
         )
-        bundle.publish(folder.as_uri(), facts, files)
+        bundle.publish(paths.absolute_uri(folder.as_uri(), "folder"), facts, files)
     return module

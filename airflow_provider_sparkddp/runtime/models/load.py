@@ -93,7 +93,5 @@ def load_model(path: str | Path, trusted_modules: Sequence[str] = ()) -> LoadedM
 
 def _parity(path: Path | None) -> dict[str, Any] | None:
     """Rows and the predictions that the training stored for them."""
-    from safetensors.torch import load_file
-
     # Copies: the file they are mapped from is about to go.
-    return {name: tensor.clone() for name, tensor in load_file(path).items()} if path else None
+    return {name: tensor.clone() for name, tensor in safetensors.load_tensors(path).items()} if path else None

@@ -124,7 +124,7 @@ def as_table(rows: Any) -> tuple[pa.Table, str]:
     """
     try:
         return _as_table(rows)
-    except (pa.ArrowException, ValueError, TypeError) as error:
+    except (pa.ArrowException, ValueError, TypeError, AttributeError) as error:
         raise SparkDDPError(
             "SDDP-504", f"the rows make no table: {error}", "Give each feature once, as one column of one type."
         ) from error

@@ -29,6 +29,16 @@ def save_tensors(tensors: Mapping[str, Any], path: Path) -> None:
     save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, path)
 
 
+def load_tensors(path: Path) -> dict[str, Any]:
+    """Named tensors, mapped from the file. Raises SparkDDPError SDDP-501 when it is not a whole safetensors file."""
+    try:
+        return dict(load_file(path))
+    except (SafetensorError, OSError) as error:
+        raise SparkDDPError(
+            "SDDP-501", f"{path.name} is not a whole safetensors file ({error}).", "Export again."
+        ) from error
+
+
 def split_tied(state: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     """The tensors to save, none sharing memory with another, and the names that are the same tensor as a saved one."""
     kept: dict[str, Any] = {}
@@ -65,12 +75,7 @@ def load(module: Any, path: Path, tied: Mapping[str, str]) -> None:
     Raises:
         SparkDDPError: SDDP-501 (not a whole safetensors file) or SDDP-503 (names or shapes differ).
     """
-    try:
-        state = load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise SparkDDPError(
-            "SDDP-501", f"{path.name} is not a whole safetensors file ({error}).", "Export again."
-        ) from error
+    state = load_tensors(path)
     state |= {name: state[kept] for name, kept in tied.items() if kept in state}
     try:
         _match_dtypes(module, state)
