@@ -7,6 +7,7 @@ import socket
 import time
 import traceback
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,7 +107,9 @@ def _cause(error: Exception, folder: str) -> SparkDDPError:
     for name in storage.names(folder):
         if name.endswith(".json"):
             where = paths.join(folder, name)
-            found.append(wire.unpack("failure", storage.read_text(where), where))
+            # One that can't be read must not hide those that can.
+            with suppress(SparkDDPError, FileNotFoundError):
+                found.append(wire.unpack("failure", storage.read_text(where), where))
     if not found:
         return SparkDDPError(
             "SDDP-405",
