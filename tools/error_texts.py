@@ -58,7 +58,8 @@ TEXTS: dict[str, Explanation] = {
     "SDDP-107": Explanation(
         "A path is not an absolute URI, or its scheme is not known. A bare path means one place to Spark "
         "(`fs.defaultFS`) and another to Python.",
-        "`/data/models` for `file:///data/models`; a path with `..`; `file://data/models`, which names a host.",
+        "`/data/models` for `file:///data/models`; a path with `..`; `file://data/models`, which has two slashes; a local "
+        "path with `%`, `?` or `#`, which Spark and Python read differently.",
         "Write the whole URI. Known schemes: `file`, `s3`, `s3a`, `gs`, `abfss`, `hdfs`, `dbfs`.",
     ),
     "SDDP-108": Explanation(
@@ -232,7 +233,8 @@ TEXTS: dict[str, Explanation] = {
         "Check the path, or run the export task again.",
     ),
     "SDDP-502": Explanation(
-        "model.json names a class or function of a module that nobody said to trust. Nothing of it was imported.",
+        "model.json names a class or function of a module that nobody said to trust, or something in a trusted module "
+        "that belongs to another one. Of Lightning and this package only modules (classes) are ever loaded.",
         "`load_model` without `trusted_modules`; a validation task that was given a path instead of `export.output`.",
         "If you trust the code, name its module: `trusted_modules=['my_models']`. Between the operators of one DAG this "
         "goes by itself.",
@@ -245,7 +247,7 @@ TEXTS: dict[str, Explanation] = {
     "SDDP-504": Explanation(
         "The rows given to `predict` lack a feature or hold something that the model cannot take; or the model's "
         "`forward` returns something else than one tensor with a row for each row.",
-        "A missing column, a text column, nulls, or an integer beyond 2^24 among the features; a `forward` that returns "
+        "A missing column, a text column, nulls, or a number that float32 cannot hold among the features; a `forward` that returns "
         "a tuple.",
         "Give every feature once, as complete numbers. Let `forward(x)` return (rows,), (rows, 1) or (rows, outputs).",
     ),
