@@ -48,6 +48,10 @@ def meet(context: Any, cores: Cores) -> tuple[RankInfo, Any]:
     main = json.loads(context.allGather(told)[0])
     if store is None:
         store = TCPStore(main["address"], main["port"], len(hosts), is_master=False, timeout=TIMEOUT)
+    # Rank 0 stays until all are connected: a store that goes away earlier leaves the others waiting for it.
+    store.set(f"met/{rank}", "1")
+    if rank == 0:
+        store.wait([f"met/{other}" for other in range(len(hosts))], TIMEOUT)
     place = Place.of(rank, hosts)
     resources = context.resources()
     info = RankInfo(
@@ -90,7 +94,7 @@ def rank_environment(info: RankInfo, inherited: Mapping[str, str] = os.environ) 
         environment |= {"GLOO_SOCKET_IFNAME": info.interface, "NCCL_SOCKET_IFNAME": info.interface}
     visible = inherited.get("CUDA_VISIBLE_DEVICES")
     if info.gpus:
-        if visible and not set(info.gpus) <= set(visible.split(",")):
+        if visible and not set(info.gpus) <= {device.strip() for device in visible.split(",")}:
             raise SparkDDPError(
                 "SDDP-307",
                 f"Spark gave rank {info.rank} the GPUs {', '.join(info.gpus)}, but CUDA_VISIBLE_DEVICES is {visible!r}.",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -23,6 +25,9 @@ def session(label: str, code: Sequence[str], master: str | None) -> Any:
     from pyspark.sql import SparkSession
 
     _require_one_pyspark()
+    if master and master.startswith("local"):
+        # Only spark-submit reads spark.pyspark.python; the ranks of a replay run with this very interpreter.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(label)
     spark = (builder.master(master) if master else builder).getOrCreate()
     # One meaning of a timestamp: an instant, in UTC, whatever zone the hosts are in.

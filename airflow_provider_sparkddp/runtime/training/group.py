@@ -14,7 +14,7 @@ TIMEOUT = timedelta(minutes=5)
 
 
 @contextmanager
-def process_group(info: RankInfo, store: Any, backend: str) -> Iterator[None]:
+def process_group(info: RankInfo, store: Any, backend: str, timeout: timedelta = TIMEOUT) -> Iterator[None]:
     """Joins the ranks. Lightning finds the group and uses it.
 
     A group that is left over in a reused Python worker is an error: the next training would use it, with ranks of its own.
@@ -23,7 +23,7 @@ def process_group(info: RankInfo, store: Any, backend: str) -> Iterator[None]:
 
     if dist.is_initialized():
         raise RuntimeError("a process group of an earlier training is still there in this Python worker")
-    dist.init_process_group(backend, store=store, rank=info.rank, world_size=info.world_size, timeout=TIMEOUT)
+    dist.init_process_group(backend, store=store, rank=info.rank, world_size=info.world_size, timeout=timeout)
     try:
         yield
     finally:

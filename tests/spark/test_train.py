@@ -1,0 +1,250 @@
+"""SparkDDPTrain's job on an embedded Spark: exact rows, equal steps, exact errors, a model that loads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from airflow_provider_sparkddp import storage
+from airflow_provider_sparkddp.runtime.jobs import export, partition, train, validate
+from airflow_provider_sparkddp.runtime.models import load_model
+from airflow_provider_sparkddp.spec.errors import SparkDDPError
+from airflow_provider_sparkddp.spec.manifests import TRAIN, Manifest
+from tests.support import jobs
+
+MODELS = "tests.support.tiny_model"
+
+
+@pytest.fixture(scope="module")
+def manifest(local_spark: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """2,000 rows of y = 2 a - b + 1 for two ranks, a tenth held out."""
+    sql = "SELECT a, b, 2 * a - b + 1 AS y, id FROM (SELECT id, rand(1) AS a, rand(2) AS b FROM range(0, 2000, 1, 3))"
+    job = jobs.job("partition", tmp_path_factory.mktemp("line"), source={"sql": sql}, num_nodes=2, validation=0.1)
+    return str(partition.run(local_spark, job, jobs.wanted).values["manifest"])
+
+
+def trained(spark: Any, folder: Path, manifest: str, **settings: Any) -> dict[str, Any]:
+    given = {"model": f"{MODELS}:Line", "features": ["a", "b"], "target": "y", **settings}
+    return train.run(spark, jobs.job("train", folder, partitions=manifest, **given), jobs.wanted).values
+
+
+def refused(spark: Any, folder: Path, manifest: str, **settings: Any) -> SparkDDPError:
+    with pytest.raises(SparkDDPError) as caught:
+        trained(spark, folder, manifest, **settings)
+    assert not list(folder.rglob("model.json"))
+    return caught.value
+
+
+def test_the_line_from_partitions_to_a_verdict(local_spark: Any, manifest: str, tmp_path: Path) -> None:
+    values = trained(local_spark, tmp_path, manifest, alias="line", trainer={"max_epochs": 8})
+    assert (values["world_size"], values["epochs"], values["alias"]) == (2, 8, "line")
+    assert values["global_batch_size"] == 64
+    assert values["losses"][-1] < 0.1 * values["losses"][0]
+    assert values["metrics"]["val_mae"] < 0.2
+    destination = f"file://{tmp_path}/models/line"
+    trusted = [MODELS]
+    exported = jobs.job(
+        "export",
+        tmp_path,
+        model=values["model"],
+        destination=destination,
+        formats=["safetensors"],
+        trusted_modules=trusted,
+    )
+    assert export.run(None, exported, jobs.wanted).values["alias"] == "line"
+    gates = {
+        "mae": {"max": 0.2},
+        "r2": {"min": 0.9},
+        "rmse": {"max_ratio": 0.5, "baseline": "a", "offset": "train_mean"},
+    }
+    job = jobs.job("validate", tmp_path, model=destination, data=manifest, metrics=gates, trusted_modules=trusted)
+    verdict = validate.run(None, job, jobs.wanted).values
+    assert verdict["verdict"] == "passed"
+    assert all(check["passed"] for check in verdict["checks"])
+    model = load_model(destination, trusted_modules=trusted)
+    predicted = model.predict(pa.table({"b": [0.0, 1.0], "a": [1.0, 0.0]}))
+    assert predicted.column_names == ["line"]
+    assert predicted.column("line").to_pylist() == pytest.approx([3.0, 0.0], abs=0.6)
+
+
+def test_a_failed_gate_says_which_and_by_how_much(local_spark: Any, manifest: str, tmp_path: Path) -> None:
+    values = trained(local_spark, tmp_path, manifest)
+    job = jobs.job(
+        "validate",
+        tmp_path,
+        model=values["model"],
+        data=manifest,
+        metrics={"mae": {"max": 0.0001}},
+        trusted_modules=[MODELS],
+    )
+    with pytest.raises(SparkDDPError) as caught:
+        validate.run(None, job, jobs.wanted)
+    assert caught.value.code == "SDDP-505"
+    assert "mae <= 0.0001" in caught.value.message
+    assert not caught.value.retry
+
+
+def rows_seen(folder: Path, epoch: int, ranks: int) -> list[list[list[float]]]:
+    """The batches of each rank."""
+    return [torch.load(folder / f"rank-{rank}-epoch-{epoch}.pt", weights_only=True) for rank in range(ranks)]
+
+
+@pytest.mark.parametrize("num_nodes", [2, 3])
+def test_every_row_is_used_once_an_epoch_in_equal_steps_also_for_another_world_size(
+    num_nodes: int, local_spark: Any, manifest: str, tmp_path: Path
+) -> None:
+    # A stray file in the folder of the partitions changes nothing.
+    folder = Path(manifest.removeprefix("file://")).parent / "data"
+    split = next(path for path in folder.iterdir() if path.is_dir())
+    pq.write_table(pa.table({"a": [9.0], "b": [9.0], "y": [9.0], "id": [99_999]}), split / "stray.parquet")
+    try:
+        trained(
+            local_spark,
+            tmp_path,
+            manifest,
+            model=f"{MODELS}:RowRecorder",
+            model_kwargs={"folder": str(tmp_path)},
+            features=["id"],
+            num_nodes=num_nodes,
+            batch_size=100,
+            trainer={"max_epochs": 2},
+        )
+    finally:
+        (split / "stray.parquet").unlink()
+    plan = Manifest.from_text(storage.read_text(manifest), manifest)
+    expected = sorted(_ids(plan, manifest))
+    for epoch in range(2):
+        ranks = rows_seen(tmp_path, epoch, num_nodes)
+        assert len({len(batches) for batches in ranks}) == 1
+        assert all(batch for batches in ranks for batch in batches)
+        assert sorted(row for batches in ranks for batch in batches for row in batch) == expected
+    assert rows_seen(tmp_path, 0, num_nodes) != rows_seen(tmp_path, 1, num_nodes), "the epochs have the same order"
+
+
+def _ids(plan: Manifest, uri: str) -> list[float]:
+    folder = Path(uri.removeprefix("file://")).parent
+    files = [folder / f.name for f in plan.files if f.split == TRAIN]
+    return [float(i) for file in files for i in pq.ParquetFile(file).read(columns=["id"]).column(0).to_pylist()]
+
+
+@pytest.mark.parametrize("package", ["lightning.pytorch", "pytorch_lightning"])
+def test_modules_of_both_lightning_packages_train(
+    package: str, local_spark: Any, manifest: str, tmp_path: Path
+) -> None:
+    model = {"lightning.pytorch": "tests.support.other_model:Line", "pytorch_lightning": f"{MODELS}:make_line"}[package]
+    assert trained(local_spark, tmp_path, manifest, model=model)["epochs"] == 1
+
+
+def test_the_same_seed_gives_the_same_weights(local_spark: Any, manifest: str, tmp_path: Path) -> None:
+    first, second = (trained(local_spark, tmp_path, manifest) for _ in range(2))
+    weights = [load_model(v["model"], trusted_modules=[MODELS]).module.layer.weight for v in (first, second)]
+    assert torch.equal(weights[0], weights[1])
+    assert first["losses"] == second["losses"]
+
+
+def test_double_precision_keeps_doubles(local_spark: Any, manifest: str, tmp_path: Path) -> None:
+    values = trained(local_spark, tmp_path, manifest, trainer={"max_epochs": 1, "precision": "64-true"})
+    assert load_model(values["model"], trusted_modules=[MODELS]).module.layer.weight.dtype == torch.float64
+
+
+def test_callbacks_are_written_as_imports(local_spark: Any, manifest: str, tmp_path: Path) -> None:
+    stop = {
+        "$import": "pytorch_lightning.callbacks:EarlyStopping",
+        "kwargs": {"monitor": "val_mae", "stopping_threshold": 100.0},
+    }
+    assert trained(local_spark, tmp_path, manifest, trainer={"max_epochs": 50, "callbacks": [stop]})["epochs"] == 1
+
+
+class TestRefused:
+    def test_a_column_that_is_not_there(self, local_spark: Any, manifest: str, tmp_path: Path) -> None:
+        error = refused(local_spark, tmp_path, manifest, features=["a", "c"])
+        assert error.code == "SDDP-204"
+        assert "they hold: a, b, y, id" in error.message
+
+    def test_a_model_that_cannot_be_imported(self, local_spark: Any, manifest: str, tmp_path: Path) -> None:
+        error = refused(local_spark, tmp_path, manifest, model="nowhere.at_all:Model")
+        assert error.code == "SDDP-401"
+        assert "No module named 'nowhere'" in error.message
+
+    def test_a_model_that_is_no_lightning_module(self, local_spark: Any, manifest: str, tmp_path: Path) -> None:
+        error = refused(local_spark, tmp_path, manifest, model=f"{MODELS}:NotAModule")
+        assert error.code == "SDDP-402"
+        assert "NotAModule" in error.message
+
+    def test_a_constructor_that_refuses(self, local_spark: Any, manifest: str, tmp_path: Path) -> None:
+        error = refused(local_spark, tmp_path, manifest, model_kwargs={"width": 3})
+        assert error.code == "SDDP-403"
+        assert "unexpected keyword argument 'width'" in error.message
+
+    def test_a_loss_that_is_no_number(self, local_spark: Any, manifest: str, tmp_path: Path) -> None:
+        error = refused(local_spark, tmp_path, manifest, model=f"{MODELS}:Nan")
+        assert error.code == "SDDP-406"
+        assert "the loss is nan" in error.message
+
+    def test_shapes_that_broadcast(self, local_spark: Any, manifest: str, tmp_path: Path) -> None:
+        error = refused(local_spark, tmp_path, manifest, model=f"{MODELS}:Column")
+        assert error.code == "SDDP-407"
+
+    def test_a_rank_that_raises_has_its_own_traceback(self, local_spark: Any, manifest: str, tmp_path: Path) -> None:
+        error = refused(local_spark, tmp_path, manifest, model=f"{MODELS}:Raises")
+        assert error.code == "SDDP-404"
+        assert "rank 1 on" in error.message
+        assert "in training_step" in error.details["traceback"]
+        assert 'RuntimeError("a fault in the user\'s own step")' in error.details["traceback"]
+
+    def test_a_gpu_where_spark_has_none(self, local_spark: Any, manifest: str, tmp_path: Path) -> None:
+        error = refused(local_spark, tmp_path, manifest, trainer={"accelerator": "cuda", "max_epochs": 1})
+        assert error.code == "SDDP-307"
+
+    def test_more_ranks_than_slots(self, local_spark: Any, manifest: str, tmp_path: Path) -> None:
+        error = refused(local_spark, tmp_path, manifest, num_nodes=5)
+        assert error.code == "SDDP-303"
+        assert "5 ranks need 5 Spark slots at once; local[4] offers 4" in error.message
+
+    def test_a_manifest_that_was_changed(self, local_spark: Any, manifest: str, tmp_path: Path) -> None:
+        text = json.loads(storage.read_text(manifest))
+        text["body"]["seed"] = 5
+        (tmp_path / "manifest.json").write_text(json.dumps(text))
+        assert refused(local_spark, tmp_path, f"file://{tmp_path}/manifest.json").code == "SDDP-208"
+
+    def test_a_manifest_that_is_missing(self, local_spark: Any, tmp_path: Path) -> None:
+        assert refused(local_spark, tmp_path, f"file://{tmp_path}/manifest.json").code == "SDDP-208"
+
+    @pytest.mark.parametrize("harm", ["changed", "missing"])
+    def test_a_partition_file_that_was_harmed(self, harm: str, local_spark: Any, manifest: str, tmp_path: Path) -> None:
+        plan = Manifest.from_text(storage.read_text(manifest), manifest)
+        path = Path(manifest.removeprefix("file://")).parent / plan.files[0].name
+        whole = path.read_bytes()
+        try:
+            path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1])) if harm == "changed" else path.unlink()
+            error = refused(local_spark, tmp_path, manifest)
+        finally:
+            path.write_bytes(whole)
+        assert error.code == "SDDP-209"
+        assert plan.files[0].name in error.message
+
+    @pytest.mark.parametrize(
+        ("column", "code", "words"),
+        [
+            ("IF(id = 7, null, 1.0d)", "SDDP-206", "1 nulls"),
+            ("IF(id < 3, double('NaN'), 1.0d)", "SDDP-206", "3 NaN"),
+            ("IF(id = 9, double('-Infinity'), 1.0d)", "SDDP-206", "1 infinities"),
+            ("cast(id AS string)", "SDDP-205", "type string"),
+            ("16777200 + id", "SDDP-207", "16777249"),
+        ],
+    )
+    def test_features_that_cannot_be_trained_on(
+        self, column: str, code: str, words: str, local_spark: Any, tmp_path: Path
+    ) -> None:
+        sql = f"SELECT {column} AS f, 1.0d AS y FROM range(50)"
+        job = jobs.job("partition", tmp_path, source={"sql": sql})
+        uri = str(partition.run(local_spark, job, jobs.wanted).values["manifest"])
+        error = refused(local_spark, tmp_path, uri, features=["f"])
+        assert (error.code, "'f'" in error.message) == (code, True)
+        assert words in error.message
