@@ -39,19 +39,25 @@ def store(
     features: Sequence[str] = ("a", "b"),
     sample: Any = None,
     prepare: Callable[[Any], Any] = lambda module: None,
+    seed: int = 0,
 ) -> Any:
     """Build a module of the zoo, let `prepare` train it, and store it in the folder; the module, as it was stored.
 
     Args:
         sample: inputs whose predictions are stored too, (rows, features).
+        seed: of the weights that it begins with.
     """
     # Imported here: processes that only describe models start without torch.
+    import torch
+
     from airflow_provider_sparkddp.runtime.models.construct import construct
     from airflow_provider_sparkddp.runtime.models.formats import safetensors
     from airflow_provider_sparkddp.runtime.models.predict import forward
 
-    module, recorded = construct(f"{ZOO}:{model}", kwargs or {})
-    prepare(module)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        module, recorded = construct(f"{ZOO}:{model}", kwargs or {})
+        prepare(module)
     predictions = forward(module, sample) if sample is not None else None
     with tempfile.TemporaryDirectory() as scratch:
         files = {bundle.WEIGHTS: Path(scratch) / bundle.WEIGHTS}

@@ -1,0 +1,105 @@
+"""The validation job: what the task says, prints and refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from airflow_provider_sparkddp.runtime.jobs import validate
+from airflow_provider_sparkddp.spec.errors import SparkDDPError
+from airflow_provider_sparkddp.spec.jobs import Job
+from tests.support import partitions, stored
+from tests.support.refusals import refused
+
+X = torch.tensor([[1.0, 2.0], [-3.0, 0.5]])
+TABLE: dict[str, list[Any]] = {
+    "a": [1.0, 2.0, 3.0, 4.0],
+    "b": [0.5, 0.5, 0.5, 0.5],
+    "y": [1.0, 2.0, 3.0, 4.0],
+    "guess": [1.5, 2.5, 3.5, 4.5],
+    "words": ["p", "q", "r", "s"],
+    "gaps": [1.0, None, 3.0, 4.0],
+}
+
+
+def wanted() -> None:
+    """Nobody killed the task."""
+
+
+def run(tmp_path: Path, table: Any = None, validation: Any = None, **changes: Any) -> Any:
+    stored.store(tmp_path / "line", sample=X)
+    rows = table or TABLE
+    data = partitions.write(tmp_path / "run", [rows], [rows] if validation is None else validation)
+    settings = {
+        "model": (tmp_path / "line").as_uri(),
+        "data": data,
+        "trusted_modules": [stored.ZOO],
+        "metrics": None,
+        "alias": None,
+    }
+    return validate.run(None, Job("validate", "n", tmp_path.as_uri(), "dag.task", (), {**settings, **changes}), wanted)
+
+
+def test_a_pass_gives_the_verdict_with_its_figures(tmp_path: Path) -> None:
+    gate = {"max_ratio": 1e9, "baseline": "guess"}
+    outcome = run(tmp_path, metrics={"mae": gate, "rmse": {"max": 1e9}})
+    values = outcome.values
+    assert (values["verdict"], values["alias"], values["rows"]) == ("passed", "line", 4)
+    assert values["metrics"]["mae"]["baseline"] == pytest.approx(0.5)
+    assert all(check["passed"] for check in values["checks"])
+    text = "\n".join(outcome.summary)
+    for words in ("held-out rows   4", "alias           line", "verdict         PASSED", "mae <= 1e+09"):
+        assert words in text
+
+
+def test_a_failure_names_each_check_that_failed_and_no_other(tmp_path: Path) -> None:
+    with pytest.raises(SparkDDPError) as caught:
+        run(tmp_path, metrics={"mae": {"max": 0}, "rmse": {"max": 1e9}}, alias="delay")
+    error = caught.value
+    assert error.code == "SDDP-505"
+    assert not error.retry, "the same model fails again"
+    assert "alias ('line', asked for 'delay')" in error.message
+    assert "mae <= 0 (" in error.message
+    assert "rmse" not in error.message and "parity" not in error.message
+    failed = [check["name"] for check in error.details["checks"] if not check["passed"]]
+    assert failed == ["alias", "mae <= 0"]
+    assert any("FAILED" in line for line in error.details["summary"])
+
+
+def test_data_without_held_out_rows_is_refused(tmp_path: Path) -> None:
+    with refused("SDDP-202", "holds no validation rows", "validation=0.1"):
+        run(tmp_path, validation=[])
+
+
+def test_a_missing_manifest_is_refused(tmp_path: Path) -> None:
+    with refused("SDDP-208", "nowhere/manifest.json does not exist"):
+        run(tmp_path, data=(tmp_path / "nowhere" / "manifest.json").as_uri())
+
+
+@pytest.mark.parametrize(
+    ("baseline", "code", "text"),
+    [
+        ("gues", "SDDP-204", "metrics['mae'] names 'gues'"),
+        ("words", "SDDP-205", "'words' is of type string"),
+        ("gaps", "SDDP-206", "'gaps' holds"),
+    ],
+    ids=["missing", "text", "gaps"],
+)
+def test_a_baseline_that_gives_no_figure_is_refused_by_name(
+    tmp_path: Path, baseline: str, code: str, text: str
+) -> None:
+    with refused(code, text):
+        run(tmp_path, metrics={"mae": {"max_ratio": 1.0, "baseline": baseline}})
+
+
+def test_data_without_a_feature_of_the_model_is_refused(tmp_path: Path) -> None:
+    with refused("SDDP-204", "features names 'b'", "they hold: a, y, guess"):
+        run(tmp_path, {name: TABLE[name] for name in ("a", "y", "guess")})
+
+
+def test_a_model_of_another_class_than_the_dag_named_is_refused(tmp_path: Path) -> None:
+    with refused("SDDP-502", f"{stored.ZOO}:Line"):
+        run(tmp_path, trusted_modules=["my_models"])
