@@ -37,7 +37,7 @@ CACHES = {
     "__pycache__",
 }
 # A pool that was shut down without waiting needs a moment.
-THREADS_END_WITHIN = 2.0
+THREADS_END_WITHIN = 1.0
 
 
 @dataclass(frozen=True)

@@ -104,9 +104,11 @@ def outcomes(folder: Path, source: str) -> dict[str, str]:
     """Test -> "passed", or why it did not, of a pytest of its own that runs under the guard."""
     (folder / "test_planted.py").write_text(source)
     (folder / "conftest.py").write_text("from tests.conftest import *\n")
-    report = folder.parent / f"{folder.name}.xml"
+    report, scratch = folder.with_suffix(".xml"), folder.with_suffix(".scratch")
+    # With a scratch folder of its own it doesn't tidy up what other runs left.
+    options = ["-q", "-p", "no:cacheprovider", f"--basetemp={scratch}", f"--junitxml={report}"]
     subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", "test_planted.py"],
+        [sys.executable, "-m", "pytest", *options, "test_planted.py"],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
