@@ -1,0 +1,112 @@
+"""The entry ends with a status that says what happened, and leaves its result where it is looked for."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_sparkddp import storage
+from airflow_provider_sparkddp.hooks.submitters.base import parent_pipe
+from airflow_provider_sparkddp.runtime.entry import sparkddp_main
+from airflow_provider_sparkddp.runtime.entry.sparkddp_main import Parent, main
+from airflow_provider_sparkddp.runtime.jobs.outcome import Outcome
+from airflow_provider_sparkddp.spec import wire
+from airflow_provider_sparkddp.spec.errors import SparkDDPError
+from airflow_provider_sparkddp.spec.results import JobResult
+from tests.support.samples import job
+
+
+@pytest.fixture(autouse=True)
+def own_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    """job.json of an export, in its try's folder."""
+    folder = tmp_path / "1-abc123"
+    storage.write_text((folder / "job.json").as_uri(), job(folder.as_uri()).to_text())
+    return folder / "job.json"
+
+
+def runs(monkeypatch: pytest.MonkeyPatch, outcome: Outcome | Exception) -> None:
+    """The export does no more than to end like this."""
+
+    def run(spark: Any, planned: Any, still_wanted: Any) -> Outcome:
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    monkeypatch.setitem(sparkddp_main.RUNS, "export", run)
+
+
+def result(path: Path) -> JobResult:
+    return JobResult.from_text(path.read_text(), str(path), "abc123")
+
+
+@pytest.mark.parametrize("text", [None, "{", wire.pack("manifest", {})], ids=["missing", "cut", "another kind"])
+def test_without_a_job_there_is_nothing_to_run(
+    tmp_path: Path, text: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if text is not None:
+        (tmp_path / "job.json").write_text(text)
+    assert main([str(tmp_path / "job.json")]) == 2
+    assert "job.json" in capsys.readouterr().err
+    assert not list(tmp_path.rglob("result.json"))
+
+
+def test_a_job_of_an_airflow_task_leaves_its_result_in_its_own_folder(
+    written: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs(monkeypatch, Outcome({"alias": "a"}, ["a line"]))
+    held = Parent(None)
+    monkeypatch.setattr(sparkddp_main, "Parent", lambda pipe: held)
+    with parent_pipe() as pipe:
+        assert main([written.as_uri(), "--parent-pipe", pipe.path]) == 0
+    assert result(written.parent / "result.json") == JobResult("export", "abc123", {"alias": "a"}, ("a line",))
+
+
+def test_a_replay_writes_beside_the_original_and_never_over_it(
+    written: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs(monkeypatch, Outcome({}, ["a line for a person"]))
+    assert main([str(written)]) == 0
+    assert not (written.parent / "result.json").exists()
+    [replayed] = written.parent.glob("replay-*/result.json")
+    assert result(replayed).summary == ("a line for a person",)
+    assert "a line for a person" in capsys.readouterr().out
+
+
+def test_a_failure_is_a_whole_result_and_status_one(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs(monkeypatch, SparkDDPError("SDDP-501", "no model", "Export again.", {"summary": ["what was found"]}))
+    assert main([str(written)]) == 1
+    [left] = written.parent.glob("replay-*/result.json")
+    failure = result(left).failure
+    assert failure is not None
+    assert (failure.code, failure.message, result(left).summary) == ("SDDP-501", "no model", ("what was found",))
+
+
+def test_what_nobody_foresaw_is_a_failure_with_its_traceback(
+    written: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs(monkeypatch, ZeroDivisionError("unforeseen"))
+    assert main([str(written)]) == 1
+    [left] = written.parent.glob("replay-*/result.json")
+    failure = result(left).failure
+    assert failure is not None
+    assert failure.code == "SDDP-308"
+    assert "ZeroDivisionError: unforeseen" in failure.message
+    assert "in run" in capsys.readouterr().err
+
+
+def test_a_job_whose_task_is_gone_publishes_nothing(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs(monkeypatch, Outcome({"alias": "a"}))
+    orphan = Parent(None)
+    orphan.gone.set()
+    monkeypatch.setattr(sparkddp_main, "Parent", lambda pipe: orphan)
+    with pytest.raises(SparkDDPError, match="SDDP-309"):
+        main([written.as_uri(), "--parent-pipe", "unused"])
+    assert not (written.parent / "result.json").exists()
