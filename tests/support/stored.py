@@ -41,9 +41,10 @@ def store(
     prepare: Callable[[Any], Any] = lambda module: None,
     seed: int = 0,
 ) -> Any:
-    """Build a module of the zoo, let `prepare` train it, and store it in the folder; the module, as it was stored.
+    """Build a module, let `prepare` train it, and store it in the folder; the module, as it was stored.
 
     Args:
+        model: import path, or a name in the zoo.
         sample: inputs whose predictions are stored too, (rows, features).
         seed: of the weights that it begins with.
     """
@@ -54,9 +55,10 @@ def store(
     from airflow_provider_sparkddp.runtime.models.formats import safetensors
     from airflow_provider_sparkddp.runtime.models.predict import forward
 
+    path = model if ":" in model else f"{ZOO}:{model}"
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        module, recorded = construct(f"{ZOO}:{model}", kwargs or {})
+        module, recorded = construct(path, kwargs or {})
         prepare(module)
     predictions = forward(module, sample) if sample is not None else None
     with tempfile.TemporaryDirectory() as scratch:
@@ -67,8 +69,8 @@ def store(
             safetensors.save_tensors({"inputs": sample, "predictions": predictions}, files[bundle.PARITY])
         facts = description(
             alias,
-            model=f"{ZOO}:{model}",
-            class_path=f"{ZOO}:{type(module).__name__}",
+            model=path,
+            class_path=f"{type(module).__module__}:{type(module).__name__}",
             model_kwargs=recorded,
             features=tuple(bundle.ColumnFacts(name, "double") for name in features),
             output_shape=tuple(predictions.shape[1:]) if predictions is not None else (),

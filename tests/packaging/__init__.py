@@ -1,0 +1,1 @@
+"""The built wheel in clean virtual environments."""
