@@ -28,7 +28,9 @@ def test_mapped_copies_have_folders_and_labels_of_their_own() -> None:
 
 def test_the_run_directory_is_the_operators_or_below_the_storage_root() -> None:
     assert run_dir({"run_dir": "s3://b/mine"}, "file:///storage", TASK) == "s3://b/mine"
-    assert run_dir({"run_dir": None}, "file:///storage", TASK).startswith("file:///storage/flights/manual__2026-01-01T00_00")
+    assert run_dir({"run_dir": None}, "file:///storage", TASK).startswith(
+        "file:///storage/flights/manual__2026-01-01T00_00"
+    )
     with refused("SDDP-107", "storage_root"):
         run_dir({}, "/bare/path", TASK)
 
