@@ -12,6 +12,7 @@ from airflow_provider_sparkddp.spec.jobs import CodeRef, Job
 from airflow_provider_sparkddp.spec.paths import TryDir
 
 DYNAMIC = "spark.dynamicAllocation.enabled"
+AIRFLOW_VERSIONS = ("3.1.", "3.2.", "3.3.")
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,16 @@ def plan_job(
 def run_dir(settings: Mapping[str, Any], storage_root: str, task: Task) -> str:
     """The task's run_dir, or the default: storage root / DAG id / run slug. Raises SparkDDPError SDDP-107."""
     return settings.get("run_dir") or paths.default_run_dir(storage_root, task.dag_id, task.run_id)
+
+
+def require_airflow(version: str) -> None:
+    """Raises SparkDDPError SDDP-110 for an Airflow that this was never run on."""
+    if not version.startswith(AIRFLOW_VERSIONS):
+        raise SparkDDPError(
+            "SDDP-110",
+            f"this is Airflow {version}.",
+            f"Use Airflow {', '.join(v.rstrip('.') for v in AIRFLOW_VERSIONS)}.",
+        )
 
 
 def check_conf(conf: Mapping[str, Any] | None) -> None:
@@ -74,7 +85,11 @@ def spark_conf(
         ours["spark.pyspark.python"] = python
     if settings.get("cpus_per_rank"):
         ours["spark.task.cpus"] = str(settings["cpus_per_rank"])
-    if kind == jobs.TRAIN and (settings.get("trainer") or {}).get("accelerator") in ("cuda", "gpu"):
+    if kind == jobs.TRAIN:
+        # A worker that held CUDA, or a failed collective, is not for another stage.
+        ours["spark.python.worker.reuse"] = "false"
+    wants_gpu = kind == jobs.TRAIN and (settings.get("trainer") or {}).get("accelerator") in ("cuda", "gpu")
+    if wants_gpu and not master.startswith("local"):
         ours["spark.task.resource.gpu.amount"] = "1"
         ours["spark.executor.resource.gpu.amount"] = str(settings.get("devices") or 1)
     return {**ours, **{str(key): _text(value) for key, value in (conf or {}).items()}}

@@ -46,6 +46,8 @@ class SparkDDPHook(BaseHook):
             local = Path(folder) / provider.name
             local.write_bytes(provider.data)
             self._pipe, self._submitter = pipe, make_submitter(str(local))
+            if self._cancelled:
+                raise _cancelled(job)
             with ProgressTail(paths.join(job.directory, paths.PROGRESS), self._tell):
                 ended = self._submitter.run(uri, pipe.path)
         result = self._result(job, ended)
@@ -58,9 +60,7 @@ class SparkDDPHook(BaseHook):
     def _result(self, job: Job, ended: str | None) -> JobResult:
         where = paths.join(job.directory, paths.RESULT)
         if self._cancelled:
-            raise SparkDDPError(
-                "SDDP-309", f"{job.label} was cancelled.", "Nothing was published; clear the task to run it again."
-            )
+            raise _cancelled(job)
         try:
             result = JobResult.from_text(storage.read_text(where), where, job.nonce)
         except FileNotFoundError:
@@ -93,3 +93,9 @@ class SparkDDPHook(BaseHook):
             self._submitter.cancel()
         if self._pipe:
             self._pipe.close()
+
+
+def _cancelled(job: Job) -> SparkDDPError:
+    return SparkDDPError(
+        "SDDP-309", f"{job.label} was cancelled.", "Nothing was published; clear the task to run it again."
+    )

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from airflow import __version__ as AIRFLOW_VERSION
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.common.compat.openlineage.utils.spark import (
     inject_parent_job_information_into_spark_properties,
@@ -59,6 +60,7 @@ class SparkDDPBase:
 
     def check_known(self) -> None:
         """The check at parse time: a wrong DAG shows as an import error, with the same words as at run time."""
+        plan.require_airflow(AIRFLOW_VERSION)
         jobs.check(self.kind, {name: known(getattr(self, name)) for name in self._declared()})
         convert("py_files", known(self.py_files) or [], "names")
 
@@ -90,7 +92,7 @@ class SparkDDPBase:
         job = plan.plan_job(self.kind, settings, task, run_dir, uuid.uuid4().hex[:12], code)
         self._job_hook = SparkDDPHook()
         result = self._job_hook.run(job, provider, lambda zip_path: self.submitter(zip_path, settings, context))
-        return {**result.values, **self.passed_on(settings, code[1:])}
+        return {**result.values, **self.passed_on(settings, code[1:], result.values)}
 
     def settings(self, checked: dict[str, Any]) -> tuple[dict[str, Any], tuple[CodeRef, ...]]:
         """The job's settings from the checked arguments, and code that an earlier task of the line brought."""
@@ -100,7 +102,9 @@ class SparkDDPBase:
         """The way in which this operator runs its job."""
         raise NotImplementedError
 
-    def passed_on(self, settings: Mapping[str, Any], code: Sequence[CodeRef]) -> dict[str, Any]:
+    def passed_on(
+        self, settings: Mapping[str, Any], code: Sequence[CodeRef], values: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """What is added to the XCom for the next task of the line."""
         return {}
 

@@ -61,5 +61,7 @@ class ModelExportOperator(InProcess):
         trusted = list(dict.fromkeys([*(checked["trusted_modules"] or []), *ref.trusted_modules]))
         return {**checked, "model": ref.uri, "trusted_modules": trusted}, ref.code
 
-    def passed_on(self, settings: Mapping[str, Any], code: Sequence[CodeRef]) -> dict[str, Any]:
+    def passed_on(
+        self, settings: Mapping[str, Any], code: Sequence[CodeRef], values: Mapping[str, Any]
+    ) -> dict[str, Any]:
         return {"trusted_modules": settings["trusted_modules"], "code": [asdict(ref) for ref in code]}

@@ -98,14 +98,23 @@ class SparkDDPTrainOperator(OnSpark):
         uri = manifest_uri(checked.pop("partitions"), "partitions")
         roles = dict.fromkeys(checked["features"], "features") | {checked["target"]: "target"}
         # What the manifest can tell is told before Spark is asked.
-        require_trainable(_manifest(uri), roles)
+        manifest = _manifest(uri)
+        require_trainable(manifest, roles)
         alias = checked["alias"] or checked["model"].rpartition(":")[2].rpartition(".")[2]
-        return {**checked, "manifest": uri, "alias": alias, "model_kwargs": checked["model_kwargs"] or {}}, ()
+        filled = {
+            "num_nodes": checked["num_nodes"] or manifest.num_nodes,
+            "devices": checked["devices"] or manifest.devices,
+            "model_kwargs": checked["model_kwargs"] or {},
+        }
+        return {**checked, **filled, "manifest": uri, "alias": alias}, ()
 
-    def passed_on(self, settings: Mapping[str, Any], code: Sequence[CodeRef]) -> dict[str, Any]:
-        # Trust comes from what this DAG's author wrote, never from what a stored file says.
+    def passed_on(
+        self, settings: Mapping[str, Any], code: Sequence[CodeRef], values: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        # Trust comes from what this DAG's author wrote and this training built from it, never from a stored model.
+        named = named_modules(settings["model"], settings["model_kwargs"])
         return {
-            "trusted_modules": named_modules(settings["model"], settings["model_kwargs"]),
+            "trusted_modules": list(dict.fromkeys([*named, values["class_module"]])),
             "code": [asdict(ref) for ref in code],
         }
 

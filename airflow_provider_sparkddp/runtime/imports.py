@@ -24,7 +24,7 @@ def import_object(path: str, what: str) -> Any:
         raise SparkDDPError(
             "SDDP-401",
             f"{what}={path!r} cannot be imported ({type(error).__name__}: {error}).",
-            "Give the file or folder that holds it in py_files, or install its package on the driver and the executors.",
+            "Give the file or folder that holds it in py_files (or put it on sys.path), or install its package where this runs.",
         ) from error
     return found
 

@@ -38,7 +38,7 @@ CODES: dict[str, Code] = {
     "SDDP-204": Code("A column is missing, doubled or reserved"),
     "SDDP-205": Code("A column type that cannot be trained on"),
     "SDDP-206": Code("Nulls, NaN or infinities in a feature or target"),
-    "SDDP-207": Code("Integers that float32 cannot hold"),
+    "SDDP-207": Code("Numbers that float32 cannot hold"),
     "SDDP-208": Code("The manifest is missing, changed or not a manifest"),
     "SDDP-209": Code("A partition file is missing or changed"),
     # 3xx: storage and the cluster
@@ -82,7 +82,8 @@ class SparkDDPError(Exception):
         if code not in CODES:
             raise KeyError(code)
         self.code, self.message, self.remedy, self.details = code, message, remedy, details or {}
-        super().__init__(f"[{code}] {CODES[code].title}: {message} What to do: {remedy}")
+        stop = "" if message.rstrip().endswith((".", "!", "?")) else "."
+        super().__init__(f"[{code}] {CODES[code].title}: {message}{stop} What to do: {remedy}")
 
     @property
     def retry(self) -> bool:

@@ -16,6 +16,7 @@ NUMERIC = ("byte", "short", "int", "long", "float", "double", "boolean")
 INTEGERS = ("byte", "short", "int", "long")
 # Above 2^24 float32 skips integers: 16,777,217 becomes 16,777,216.
 FLOAT32_EXACT = 2**24
+FLOAT32_MAX = 3.4028234663852886e38
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,7 @@ def require_trainable(manifest: Manifest, names: Mapping[str, str]) -> None:
         column = manifest.column(name)
         assert column is not None  # require_columns has seen to it
         _require_numeric(column, role)
+        _require_in_range(column, role)
         _require_complete(column, role)
 
 
@@ -171,6 +173,16 @@ def _require_numeric(column: Column, role: str) -> None:
             "SDDP-207",
             f"{role} column {column.name!r} holds the integer {extremes[0]}; float32 is exact only up to {FLOAT32_EXACT}.",
             "Leave ids out of the features, subtract an offset, or cast the column to double if rounding is meant.",
+        )
+
+
+def _require_in_range(column: Column, role: str) -> None:
+    beyond = [v for v in (column.minimum, column.maximum) if v is not None and abs(v) > FLOAT32_MAX]
+    if beyond:
+        raise SparkDDPError(
+            "SDDP-207",
+            f"{role} column {column.name!r} holds {beyond[0]:g}; float32 ends at {FLOAT32_MAX:g} and makes it infinite.",
+            "Scale the column, or take its logarithm.",
         )
 
 

@@ -12,10 +12,13 @@ import pytest
 import torch
 
 from airflow_provider_sparkddp import storage
+from airflow_provider_sparkddp.runtime.data.dataset import read_share
+from airflow_provider_sparkddp.runtime.data.shards import deal
 from airflow_provider_sparkddp.runtime.jobs import export, partition, train, validate
+from airflow_provider_sparkddp.runtime.jobs.cluster import require_slots
 from airflow_provider_sparkddp.runtime.models import load_model
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
-from airflow_provider_sparkddp.spec.manifests import TRAIN, Manifest
+from airflow_provider_sparkddp.spec.manifests import TRAIN, VALIDATION, Manifest
 from tests.support import jobs
 
 MODELS = "tests.support.tiny_model"
@@ -93,6 +96,22 @@ def test_a_failed_gate_says_which_and_by_how_much(local_spark: Any, manifest: st
 def rows_seen(folder: Path, epoch: int, ranks: int) -> list[list[list[float]]]:
     """The batches of each rank."""
     return [torch.load(folder / f"rank-{rank}-epoch-{epoch}.pt", weights_only=True) for rank in range(ranks)]
+
+
+def test_a_metric_logged_over_uneven_ranks_is_that_of_all_rows(local_spark: Any, tmp_path: Path) -> None:
+    # 7 validation rows over 2 ranks: Lightning alone averages the rows per rank to a whole number.
+    sql = "SELECT double(id) AS a, double(id % 5) AS y, id >= 40 AS held_out FROM range(47)"
+    job = jobs.job("partition", tmp_path, source={"sql": sql}, num_nodes=2, validation={"column": "held_out"})
+    uri = str(partition.run(local_spark, job, jobs.wanted).values["manifest"])
+    values = trained(local_spark, tmp_path, uri, features=["a"], model_kwargs={"num_features": 1})
+    model = load_model(values["model"], trusted_modules=[MODELS])
+    plan = Manifest.from_text(storage.read_text(uri), uri)
+    held_out = read_share(plan, uri, deal(plan.files, VALIDATION, 1)[0], ["a", "y"])
+    predicted = model.predict(held_out).column("model").to_numpy()
+    assert held_out.num_rows == 7
+    assert values["metrics"]["val_mae"] == pytest.approx(
+        abs(predicted - held_out.column("y").to_numpy()).mean(), rel=1e-6
+    )
 
 
 @pytest.mark.parametrize("num_nodes", [2, 3])
@@ -201,6 +220,15 @@ class TestRefused:
     def test_a_gpu_where_spark_has_none(self, local_spark: Any, manifest: str, tmp_path: Path) -> None:
         error = refused(local_spark, tmp_path, manifest, trainer={"accelerator": "cuda", "max_epochs": 1})
         assert error.code == "SDDP-307"
+
+    def test_an_embedded_spark_asked_for_gpus_does_not_wait_for_ever(
+        self, monkeypatch: pytest.MonkeyPatch, local_spark: Any
+    ) -> None:
+        conf = local_spark.sparkContext.getConf().set("spark.task.resource.gpu.amount", "1")
+        monkeypatch.setattr(local_spark.sparkContext, "getConf", lambda: conf)
+        with pytest.raises(SparkDDPError, match="a local master assigns no GPUs") as caught:
+            require_slots(local_spark, 1, None)
+        assert caught.value.code == "SDDP-307"
 
     def test_more_ranks_than_slots(self, local_spark: Any, manifest: str, tmp_path: Path) -> None:
         error = refused(local_spark, tmp_path, manifest, num_nodes=5)

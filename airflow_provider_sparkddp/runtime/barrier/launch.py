@@ -53,12 +53,16 @@ def launch(spark: Any, work: Launch, world_size: int) -> list[dict[str, Any]]:
             SDDP-405 when a rank was lost without a word.
     """
     frame = spark.range(0, world_size, 1, world_size)
+    # Spark would print each rank's error several times over, in Java's frames; the ranks leave theirs whole.
+    spark.sparkContext.setLogLevel("FATAL")
     try:
         rows = frame.mapInArrow(
             lambda batches: _rank_task(batches, work), "rank long, report string", barrier=True
         ).collect()
     except Exception as error:
         raise _cause(error, work.failures) from error
+    finally:
+        spark.sparkContext.setLogLevel(spark.sparkContext.getConf().get("spark.log.level", "WARN"))
     return [json.loads(row["report"]) for row in sorted(rows, key=lambda row: int(row["rank"]))]
 
 

@@ -78,11 +78,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parent = Parent(arguments.parent_pipe)
     try:
         job = Job.from_text(storage.read_text(paths.absolute_uri(uri, "job")), uri)
-    except (SparkDDPError, FileNotFoundError) as error:
+    except FileNotFoundError:
+        print(f"sparkddp: there is no job at {uri}; the log of the Airflow task names its job.json", file=sys.stderr)
+        return 2
+    except SparkDDPError as error:
         print(f"sparkddp: {error}", file=sys.stderr)
         return 2
     if not arguments.parent_pipe:
-        job = replace(job, directory=paths.join(job.directory, f"replay-{uuid.uuid4().hex[:8]}"))
+        job = _replayed(job)
         print(f"sparkddp: replaying {job.label} into {job.directory}", flush=True)
     result = _run(job, parent, arguments.master)
     if not arguments.parent_pipe:
@@ -90,6 +93,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parent.require()
     storage.write_text(paths.join(job.directory, paths.RESULT), result.to_text())
     return 1 if result.failure else 0
+
+
+def _replayed(job: Job) -> Job:
+    """The job, with everything that it writes in a new folder beside the original's, an export's destination too."""
+    folder = paths.join(job.directory, f"replay-{uuid.uuid4().hex[:8]}")
+    moved = {"destination": paths.join(folder, paths.MODEL)} if job.kind == jobs.EXPORT else {}
+    return replace(job, directory=folder, settings={**job.settings, **moved})
 
 
 def _parser() -> argparse.ArgumentParser:

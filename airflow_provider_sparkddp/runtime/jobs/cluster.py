@@ -16,6 +16,7 @@ from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.jobs import Job
 
 POLL_SECONDS = 0.25
+SPARK_VERSIONS = ("4.1.", "4.2.")
 # Near: an executor registers within seconds or never. Elsewhere a resource manager may have to start machines.
 NEAR_TIMEOUT, FAR_TIMEOUT = 20.0, 300.0
 
@@ -30,6 +31,7 @@ def session(label: str, code: Sequence[str], master: str | None) -> Any:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(label)
     spark = (builder.master(master) if master else builder).getOrCreate()
+    _require_version(str(spark.version))
     # One meaning of a timestamp: an instant, in UTC, whatever zone the hosts are in.
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     submitted = spark.sparkContext.getConf().get("spark.submit.pyFiles", "") or ""
@@ -55,6 +57,16 @@ def _require_one_pyspark() -> None:
         )
 
 
+def _require_version(version: str) -> None:
+    """Raises SparkDDPError SDDP-110 for a Spark that this was never run on."""
+    if not version.startswith(SPARK_VERSIONS):
+        raise SparkDDPError(
+            "SDDP-110",
+            f"the driver runs Spark {version}.",
+            f"Use Spark {' or '.join(v.rstrip('.') for v in SPARK_VERSIONS)}.",
+        )
+
+
 def is_local(spark: Any) -> bool:
     return str(spark.sparkContext.master).startswith("local")
 
@@ -66,15 +78,16 @@ def require_slots(spark: Any, world_size: int, timeout: float | None) -> None:
         SparkDDPError: SDDP-303 with both numbers. Spark itself would wait about ten minutes.
     """
     master = str(spark.sparkContext.master)
-    limit = (
-        timeout if timeout is not None else NEAR_TIMEOUT if master.startswith(("local", "spark://")) else FAR_TIMEOUT
-    )
-    deadline, told = time.monotonic() + (0 if is_local(spark) else limit), False
+    _refuse_gpus_on_local(spark)
+    waits = timeout if timeout is not None else NEAR_TIMEOUT if master.startswith("spark://") else FAR_TIMEOUT
+    limit = 0.0 if is_local(spark) else waits
+    deadline, told = time.monotonic() + limit, False
     while (have := slots(spark)) < world_size:
         if time.monotonic() >= deadline:
             raise SparkDDPError(
                 "SDDP-303",
-                f"{world_size} ranks need {world_size} Spark slots at once; {master} offers {have} (waited {limit:g} s).",
+                f"{world_size} ranks need {world_size} Spark slots at once; {master} offers {have}"
+                + (f" (waited {limit:g} s)." if limit else "."),
                 "Lower num_nodes or devices, lower cpus_per_rank, or give the application more executors "
                 "(num_executors, executor_cores, total_executor_cores).",
             )
@@ -82,6 +95,17 @@ def require_slots(spark: Any, world_size: int, timeout: float | None) -> None:
             print(f"sparkddp: waiting up to {limit:g} s for slots: have {have}, need {world_size}", flush=True)
             told = True
         time.sleep(POLL_SECONDS)
+
+
+def _refuse_gpus_on_local(spark: Any) -> None:
+    """Spark assigns no GPUs on a local master, and a stage that asks for them waits for ever."""
+    asked = spark.sparkContext.getConf().get("spark.task.resource.gpu.amount", "0")
+    if is_local(spark) and float(asked) > 0:
+        raise SparkDDPError(
+            "SDDP-307",
+            f"conf sets spark.task.resource.gpu.amount={asked}, and a local master assigns no GPUs.",
+            "Start a standalone master and worker on this computer (spark.worker.resource.gpu.*), or leave it out.",
+        )
 
 
 def slots(spark: Any) -> int:
@@ -102,7 +126,9 @@ def cores(spark: Any, threads_per_rank: int | None) -> Cores:
 
 
 def prove_shared(spark: Any, job: Job) -> None:
-    """A round trip through the run directory: the driver writes, each executor reads and writes, the driver reads.
+    """A round trip through the run directory: the driver writes, executors read and write, the driver reads.
+
+    One task for each core: Spark spreads them over the executors that it has.
 
     On a local master there is nothing to prove.
 

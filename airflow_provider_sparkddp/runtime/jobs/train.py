@@ -92,6 +92,7 @@ def _values(job: Job, reports: list[dict[str, Any]], of_ranks: Mapping[str, Any]
         "first_step_at": first["first_step_at"],
         "accelerator": first["accelerator"],
         "precision": first["precision"],
+        "class_module": first["class_module"],
         "sha256": first["model"]["sha256"],
         "rows": of_ranks["rank_rows"] if world_size <= 500 else [],
     }

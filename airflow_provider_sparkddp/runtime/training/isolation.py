@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import sys
@@ -9,6 +10,9 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
+
+# Lightning tells of hardware and products at INFO, on every rank; our own lines say what matters.
+_CHATTY = ("pytorch_lightning", "lightning.pytorch", "lightning_fabric", "lightning.fabric")
 
 
 @contextmanager
@@ -24,6 +28,8 @@ def isolated(environment: Mapping[str, str], threads: int) -> Iterator[None]:
     before_ranks = [(holder, getattr(holder, "rank", None)) for holder in _rank_zero_holders()]
     os.environ.update(environment)
     torch.set_num_threads(threads)
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(logging.WARNING)
     try:
         with warnings.catch_warnings():
             yield

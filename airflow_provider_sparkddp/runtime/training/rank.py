@@ -83,6 +83,7 @@ def _train(info: RankInfo, store: Any, settings: Mapping[str, Any]) -> dict[str,
     report = _report(info, seams, data, record, started)
     if info.rank == 0:
         report |= {"history": record.history, "metrics": metrics, "epochs": epochs}
+        report["class_module"] = type(module).__module__
         trained = {"epochs": epochs, "metrics": metrics, "history": record.history}
         report["model"] = _write_model(module.cpu(), kwargs, data.sample, manifest, settings, trained)
     return report

@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_sparkddp.hooks.plan import DYNAMIC, Task, check_conf, plan_job, run_dir, spark_conf
+from airflow_provider_sparkddp.hooks.plan import (
+    DYNAMIC,
+    Task,
+    check_conf,
+    plan_job,
+    require_airflow,
+    run_dir,
+    spark_conf,
+)
 from tests.support.refusals import refused
 
 TASK = Task("flights", "train", "manual__2026-01-01T00:00:00+00:00", -1, 2)
@@ -88,3 +96,24 @@ def test_nothing_else_asks_for_gpus(kind: str, trainer: Any) -> None:
 def test_every_value_is_text_as_a_command_line_needs_it() -> None:
     merged = conf(given={"spark.a": 1, "spark.b": False}, cpus_per_rank=2, trainer={"accelerator": "gpu"})
     assert all(isinstance(value, str) for value in merged.values())
+
+
+def test_no_gpu_is_asked_of_a_local_master_which_assigns_none() -> None:
+    asked = conf(master="local[2]", trainer={"accelerator": "cuda"})
+    assert not [key for key in asked if "gpu" in key]
+
+
+def test_a_python_worker_that_trained_is_not_used_again() -> None:
+    assert conf("train")["spark.python.worker.reuse"] == "false"
+    assert "spark.python.worker.reuse" not in conf("partition")
+
+
+@pytest.mark.parametrize("version", ["2.10.5", "3.0.6", "3.4.0", "3.10.0"])
+def test_an_airflow_that_was_never_tried_is_refused(version: str) -> None:
+    with refused("SDDP-110", version, "3.3"):
+        require_airflow(version)
+
+
+@pytest.mark.parametrize("version", ["3.1.0", "3.2.4", "3.3.2"])
+def test_the_airflows_that_are_supported_pass(version: str) -> None:
+    require_airflow(version)

@@ -41,7 +41,9 @@ class Recorder(Submitter):
         job = Job.from_text(storage.read_text(job_uri), job_uri)
         self.jobs.append(job)
         failure = Failure.of(self.failure) if self.failure else None
-        result = JobResult(job.kind, job.nonce, {} if failure else self.values, failure=failure)
+        # A training also says in which module the class that it built is defined.
+        values = {"class_module": "my_layers", **self.values} if job.kind == "train" else self.values
+        result = JobResult(job.kind, job.nonce, {} if failure else values, failure=failure)
         storage.write_text(paths.join(paths.parent(job_uri), paths.RESULT), result.to_text())
         return None
 
@@ -163,7 +165,7 @@ def test_code_and_trust_travel_down_the_line_with_the_output(dag: DAG, run_dir: 
     )
     trained = Recorder({"model": "file:///m", "alias": "Net"})
     output = execute(train, trained)
-    assert output["trusted_modules"] == ["my_models", "my_losses"]
+    assert output["trusted_modules"] == ["my_models", "my_losses", "my_layers"]
     assert [ref["modules"] for ref in output["code"]] == [("my_models",)]
     # Through XCom it is JSON; rendered into a text it is Python's.
     export = ModelExportOperator(

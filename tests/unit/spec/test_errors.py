@@ -39,7 +39,7 @@ def test_an_unknown_code_cannot_be_raised() -> None:
 
 
 def test_the_text_holds_code_title_message_and_remedy() -> None:
-    assert str(ERROR) == "[SDDP-404] A rank failed: rank 1 raised What to do: Mend it."
+    assert str(ERROR) == "[SDDP-404] A rank failed: rank 1 raised. What to do: Mend it."
 
 
 def test_an_error_survives_pickling_with_all_its_parts() -> None:
