@@ -73,6 +73,9 @@ class SparkDDPHook(BaseHook):
         for line in result.summary:
             self.log.info("%s", line)
         if result.failure:
+            # Here and not in the driver's output, which loses its indentation on the way into the log.
+            for line in str(result.failure.details.get("traceback", "")).splitlines():
+                self.log.error("%s", line)
             raise result.failure.error()
         if ended:
             # The driver had published before Spark's own end went wrong; the result is whole, and its nonce is ours.

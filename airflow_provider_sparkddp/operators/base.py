@@ -189,5 +189,10 @@ class InProcess(SparkDDPBase, BaseOperator):
 
     python: str | None
 
+    def __init__(self, **kwargs: Any) -> None:
+        # Its own, though it adds nothing: for a class without one, `.partial()` takes BaseOperator's None for inlets, and the
+        # mapped task can't start.
+        super().__init__(**kwargs)
+
     def submitter(self, provider_zip: str, settings: Mapping[str, Any], context: Any) -> Submitter:
         return Process(self.python, provider_zip, lambda line: self.log.info("%s", line))

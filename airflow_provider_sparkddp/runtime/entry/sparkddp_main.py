@@ -88,11 +88,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         job = _replayed(job)
         print(f"sparkddp: replaying {job.label} into {job.directory}", flush=True)
     result = _run(job, parent, arguments.master)
-    if not arguments.parent_pipe:
-        print("\n".join(["", *result.summary, ""]), flush=True)
+    _tell(result, replay=not arguments.parent_pipe)
     parent.require()
     storage.write_text(paths.join(job.directory, paths.RESULT), result.to_text())
     return 1 if result.failure else 0
+
+
+def _tell(result: JobResult, replay: bool) -> None:
+    """What went wrong, in one line; in a replay also what Airflow's side would log: the summary and the traceback."""
+    if replay:
+        print("\n".join(["", *result.summary, ""]), flush=True)
+    if result.failure and replay:
+        print(result.failure.details.get("traceback", ""), file=sys.stderr)
+    if result.failure:
+        print(f"sparkddp: {result.failure.error()}", file=sys.stderr, flush=True)
 
 
 def _replayed(job: Job) -> Job:
@@ -127,7 +136,6 @@ def _run(job: Job, parent: Parent, master: str | None) -> JobResult:
             )
         outcome = RUNS[job.kind](spark, job, parent.require)
     except SparkDDPError as error:
-        _tell(error)
         return JobResult(
             job.kind, job.nonce, summary=tuple(error.details.get("summary", ())), failure=Failure.of(error)
         )
@@ -138,18 +146,11 @@ def _run(job: Job, parent: Parent, master: str | None) -> JobResult:
             "The traceback stands in the log. If Spark is well, this is a fault of the provider: please report it.",
             {"traceback": traceback.format_exc()[-20_000:]},
         )
-        _tell(unexpected)
         return JobResult(job.kind, job.nonce, failure=Failure.of(unexpected))
     finally:
         if spark:
             spark.stop()
     return JobResult(job.kind, job.nonce, outcome.values, tuple(outcome.summary), outcome.seconds)
-
-
-def _tell(error: SparkDDPError) -> None:
-    if "traceback" in error.details:
-        print(error.details["traceback"], file=sys.stderr)
-    print(f"sparkddp: {error}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,12 @@ from typing import Any
 _CHATTY = ("pytorch_lightning", "lightning.pytorch", "lightning_fabric", "lightning.fabric")
 
 
+def quiet_lightning() -> None:
+    """After Lightning is imported, which sets these levels."""
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
 @contextmanager
 def isolated(environment: Mapping[str, str], threads: int) -> Iterator[None]:
     """Run with these environment variables and CPU threads; afterwards the process is as it was before."""
@@ -28,8 +34,6 @@ def isolated(environment: Mapping[str, str], threads: int) -> Iterator[None]:
     before_ranks = [(holder, getattr(holder, "rank", None)) for holder in _rank_zero_holders()]
     os.environ.update(environment)
     torch.set_num_threads(threads)
-    for name in _CHATTY:
-        logging.getLogger(name).setLevel(logging.WARNING)
     try:
         with warnings.catch_warnings():
             yield

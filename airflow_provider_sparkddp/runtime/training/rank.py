@@ -27,7 +27,7 @@ from airflow_provider_sparkddp.runtime.models.predict import forward
 from airflow_provider_sparkddp.runtime.progress.writer import ProgressWriter
 from airflow_provider_sparkddp.runtime.training.callbacks.recorder import numbers, recorder
 from airflow_provider_sparkddp.runtime.training.group import process_group
-from airflow_provider_sparkddp.runtime.training.isolation import isolated
+from airflow_provider_sparkddp.runtime.training.isolation import isolated, quiet_lightning
 from airflow_provider_sparkddp.runtime.training.precision.formats import input_dtype
 from airflow_provider_sparkddp.runtime.training.trainer import Seams, build_trainer
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
@@ -72,6 +72,7 @@ def _train(info: RankInfo, store: Any, settings: Mapping[str, Any]) -> dict[str,
     importlib.import_module("pytorch_lightning").seed_everything(manifest.seed, verbose=False)
     module, kwargs = construct(settings["model"], settings["model_kwargs"])
     package = lightning_package(type(module)) or "pytorch_lightning"
+    quiet_lightning()
     data = _data(manifest, settings, info, input_dtype(seams.precision))
     progress = ProgressWriter(settings["progress"]) if info.rank == 0 else None
     record = recorder(package, info, progress, data.rank_rows)
