@@ -80,6 +80,15 @@ TEXTS: dict[str, Explanation] = {
         "An upgrade of one of the two; the Spark provider brings `pyspark-client` by itself.",
         "Pin both to the same version and reinstall both; the message holds the command.",
     ),
+    "SDDP-111": Explanation(
+        "A key of `conf`, or of a source's `options` or `kwargs`, is named like a secret. Its value would stand in the "
+        "command line of `spark-submit`, in `job.json`, in the task's log and in Airflow's *Rendered Templates*.",
+        "`spark.hadoop.fs.s3a.secret.key`, `password`, `token` and the like, written into the DAG or templated from a "
+        "connection.",
+        "Put it into a file that only Airflow's user may read and give `properties_file`, or into the cluster's "
+        "`spark-defaults.conf`; better, let the hosts' own identity reach the storage. A source that needs a password is "
+        "read in a function (`callable`) that fetches it where the driver runs.",
+    ),
     "SDDP-201": Explanation(
         "The source has no rows, or the split leaves none for training or none for validation.",
         "A filter or date that matches nothing; `validation={'after': …}` with a value beyond the last row (the value "

@@ -10,8 +10,13 @@ from airflow_provider_sparkddp.spec import jobs, paths
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.jobs import CodeRef, Job
 from airflow_provider_sparkddp.spec.paths import TryDir
+from airflow_provider_sparkddp.spec.secrets import refuse_secrets
 
 DYNAMIC = "spark.dynamicAllocation.enabled"
+CONF_SECRETS = (
+    "Put it into a file that only Airflow's user may read and give properties_file=…, or into the cluster's spark-defaults; "
+    "better: let the hosts' own identity reach the storage."
+)
 AIRFLOW_VERSIONS = ("3.1.", "3.2.", "3.3.")
 
 
@@ -54,7 +59,8 @@ def require_airflow(version: str) -> None:
 
 
 def check_conf(conf: Mapping[str, Any] | None) -> None:
-    """Raises SparkDDPError SDDP-105 when the user switched dynamic allocation on."""
+    """Raises SparkDDPError SDDP-105 when the user switched dynamic allocation on, SDDP-111 for a secret."""
+    refuse_secrets("conf", conf, CONF_SECRETS)
     if str((conf or {}).get(DYNAMIC, "false")).strip().lower() == "true":
         raise SparkDDPError(
             "SDDP-105",

@@ -10,6 +10,7 @@ from typing import Any
 from airflow_provider_sparkddp.spec import compat, paths
 from airflow_provider_sparkddp.spec.arguments import UNKNOWN, convert
 from airflow_provider_sparkddp.spec.errors import SparkDDPError, nearest
+from airflow_provider_sparkddp.spec.secrets import refuse_secrets
 
 IMPORT_PATH = re.compile(r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")
 METRICS = ("mae", "mse", "rmse", "median_ae", "r2")
@@ -53,6 +54,10 @@ def check_partition(arguments: dict[str, Any]) -> None:
         raise SparkDDPError("SDDP-204", f"columns names {doubled[0]!r} twice.", "Name each column once.")
 
 
+SOURCE_SECRETS = (
+    "Let the function or the driver's own configuration fetch it (a secret manager, a file that only the driver may read, "
+    "Spark's credential providers)."
+)
 SOURCE_KEYS: dict[str, tuple[str, ...]] = {
     "path": ("format", "path", "options"),
     "table": ("table",),
@@ -79,7 +84,7 @@ def check_source(source: Mapping[str, Any]) -> None:
     for key, value in source.items():
         _one_of("a key of source", key, SOURCE_KEYS[kinds[0]])
         if key in ("options", "kwargs"):
-            convert(f"source[{key!r}]", value, "dict")
+            refuse_secrets(f"source[{key!r}]", convert(f"source[{key!r}]", value, "dict") or None, SOURCE_SECRETS)
         elif not (key == "path" and isinstance(value, list)):
             convert(f"source[{key!r}]", value, "str")
     if "path" in source and "format" not in source:

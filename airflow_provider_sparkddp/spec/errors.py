@@ -31,6 +31,7 @@ CODES: dict[str, Code] = {
     "SDDP-108": Code("py_files that cannot be found or packed"),
     "SDDP-109": Code("Java or Spark's launcher is missing"),
     "SDDP-110": Code("A version that is not supported"),
+    "SDDP-111": Code("A secret where it would be seen"),
     # 2xx: the data
     "SDDP-201": Code("The source has no rows"),
     "SDDP-202": Code("Fewer rows than ranks"),

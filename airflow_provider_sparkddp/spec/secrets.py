@@ -1,0 +1,25 @@
+"""Which names carry a secret. Such a value would stand in job.json, in a command line and in Airflow's rendered fields."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from airflow_provider_sparkddp.spec.errors import SparkDDPError
+
+# By how a name ends: `…secret.file` and `…credentials.provider` are paths and classes, not secrets.
+SECRET = re.compile(
+    r"(secret([._-]?key)?|passw(or)?d|(^|[._-]|[a-z])token|access[._-]?key([._-]?id)?|api[._-]?key|private[._-]?key)$"
+    r"|account[._-]key[._]",
+    re.IGNORECASE,
+)
+
+
+def refuse_secrets(name: str, values: Mapping[str, Any] | None, remedy: str) -> None:
+    """Raises SparkDDPError SDDP-111 naming the key, never the value."""
+    for key in values or {}:
+        if SECRET.search(str(key)):
+            raise SparkDDPError(
+                "SDDP-111", f"{name} holds {str(key)!r}, which would show its value in logs and command lines.", remedy
+            )

@@ -1,0 +1,42 @@
+"""The line on real GPUs: a standalone cluster that offers this computer's, NCCL between the ranks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support import jobs, submit
+from tests.support.spark_cluster import Worker, cluster
+
+MODELS = Path(__file__).resolve().parents[1] / "support" / "tiny_model.py"
+SQL = "SELECT a, b, 2 * a - b + 1 AS y FROM (SELECT rand(1) AS a, rand(2) AS b FROM range(0, 1000, 1, 3))"
+
+
+def gpus() -> list[str]:
+    """Addresses of the GPUs that torch can use here."""
+    import torch
+
+    return [str(index) for index in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
+
+
+def test_every_gpu_trains_a_rank_over_nccl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    addresses = gpus()
+    if not addresses:
+        pytest.skip("torch finds no CUDA device here")
+    ranks = len(addresses)
+    with cluster(tmp_path, [Worker(cores=max(2, ranks), gpus=addresses)]) as running:
+        for key, value in submit.connection(running.master).items():
+            monkeypatch.setenv(key, value)
+        job = jobs.job("partition", tmp_path, source={"sql": SQL}, num_nodes=1, devices=ranks, validation=0.1)
+        manifest = submit.submit(job, running.master, running.conf()).values["manifest"]
+        given = {"model": "tiny_model:Line", "features": ["a", "b"], "target": "y", "devices": ranks, "num_nodes": 1}
+        trainer = {"max_epochs": 2, "accelerator": "cuda"}
+        job = jobs.job("train", tmp_path, partitions=manifest, trainer=trainer, executors_timeout=60, **given)
+        result = submit.submit(job, running.master, running.conf(), [str(MODELS)])
+    assert (result.values["accelerator"], result.values["world_size"]) == ("cuda", ranks)
+    devices = [line.split()[2] for line in result.summary if line[:1].isdigit() and len(line.split()) == 7]
+    assert sorted(devices) == addresses
+    body = json.loads(Path(result.values["model"].removeprefix("file://"), "model.json").read_text())["body"]
+    assert body["alias"] == "model"

@@ -1,0 +1,54 @@
+"""A value that is named like a secret never gets into job.json or a command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_sparkddp.hooks.plan import check_conf
+from airflow_provider_sparkddp.spec import jobs
+from airflow_provider_sparkddp.spec.errors import SparkDDPError
+
+SECRETS = [
+    "spark.hadoop.fs.s3a.secret.key",
+    "spark.hadoop.fs.s3a.access.key",
+    "spark.hadoop.fs.s3a.session.token",
+    "spark.hadoop.fs.azure.account.key.mine.dfs.core.windows.net",
+    "spark.authenticate.secret",
+    "spark.ssl.keyPassword",
+    "spark.kubernetes.authenticate.submission.oauthToken",
+    "PASSWORD",
+]
+HARMLESS = [
+    "spark.hadoop.fs.s3a.aws.credentials.provider",
+    "spark.authenticate.secret.file",
+    "spark.kubernetes.authenticate.submission.oauthTokenFile",
+    "spark.executor.memory",
+    "spark.hadoop.fs.s3a.endpoint",
+    "spark.sql.parquet.compression.codec",
+]
+
+
+@pytest.mark.parametrize("key", SECRETS)
+def test_a_secret_in_conf_is_refused_without_its_value(key: str) -> None:
+    with pytest.raises(SparkDDPError, match="SDDP-111.*properties_file") as caught:
+        check_conf({key: "hunter2"})
+    assert key in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", HARMLESS)
+def test_what_is_no_secret_passes(key: str) -> None:
+    check_conf({key: "x"})
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"format": "jdbc", "path": "jdbc:postgresql://host/db", "options": {"user": "me", "password": "hunter2"}},
+        {"callable": "my_sources:rows", "kwargs": {"api_key": "hunter2"}},
+    ],
+)
+def test_a_secret_in_a_source_is_refused_without_its_value(source: dict[str, object]) -> None:
+    with pytest.raises(SparkDDPError, match="SDDP-111") as caught:
+        jobs.check("partition", {"source": source, "num_nodes": 1, "devices": 1, "seed": 0})
+    assert "hunter2" not in str(caught.value)
