@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 # Python compiles what is really imported, once; compiling everything at installation takes a minute more.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test check unit spark-tests airflow-tests lint lock clean java
+.PHONY: help demo test check unit lint docs lock clean java
 .DEFAULT_GOAL := help
 
 help: ## Show the targets
@@ -47,6 +47,9 @@ lint: $(VENV)/.dev ## Lint, format, types, import contracts
 	@$(BIN)/lint-imports
 
 check: lint unit ## Lint, format, types, import contracts, and the unit tier
+
+docs: $(VENV)/.dev ## Write anew what the documentation takes from the code
+	@$(BIN)/python -m tools.docs
 
 lock: ## Resolve constraints.txt anew, all extras together
 	@$(PYTHON) tools/lock.py

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -11,7 +12,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / ".demo"
-MARKS = ("SDDP-", "Traceback", "Error", "epoch ", "First training step", "Done in", "Job: ")
+# What of Airflow's log a person wants to see meanwhile: `… [info     ] message [logger] loc=…`.
+LINE = re.compile(r"^\S+ \[(?P<level>\w+) *\] (?P<message>.*?) *\[[\w.]+\] loc=")
+STARTS = re.compile(r"\[DAG TEST\] starting task_id=(\w+)")
+MARKS = ("epoch ", "First training step", "Done in ", "[SDDP-")
 
 
 def environment() -> dict[str, str]:
@@ -55,9 +59,21 @@ def run_dag(command: list[str], env: dict[str, str], log: object) -> int:
     assert process.stdout is not None
     for line in process.stdout:
         log.write(line)  # type: ignore[attr-defined]
-        if any(mark in line for mark in MARKS):
-            print(f"  {line.rstrip()[:180]}", flush=True)
+        told = telling(line)
+        if told:
+            print(told, flush=True)
     return process.wait()
+
+
+def telling(line: str) -> str | None:
+    """What to show of a line of the log: a task's start, its progress, its end, an error."""
+    found = LINE.match(line)
+    message = found["message"] if found else line.strip()
+    started = STARTS.search(message)
+    if started:
+        return f"{started[1]} …"
+    shown = message.startswith(MARKS) and not message.startswith("epoch   ")
+    return f"  {message[:400]}" if shown or "[SDDP-" in message else None
 
 
 def show() -> int:
