@@ -30,6 +30,7 @@ from airflow_provider_sparkddp.spec import jobs
 from airflow_provider_sparkddp.spec.arguments import UNKNOWN, convert
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.jobs import CodeRef
+from airflow_provider_sparkddp.spec.references import model_ref
 
 
 def known(value: Any) -> Any:
@@ -196,3 +197,9 @@ class InProcess(SparkDDPBase, BaseOperator):
 
     def submitter(self, provider_zip: str, settings: Mapping[str, Any], context: Any) -> Submitter:
         return Process(self.python, provider_zip, lambda line: self.log.info("%s", line))
+
+    def with_model(self, checked: dict[str, Any]) -> tuple[dict[str, Any], tuple[CodeRef, ...]]:
+        """The arguments with the model's place, the modules that are trusted for it, and the code that came with it."""
+        ref = model_ref(checked["model"], "model")
+        trusted = list(dict.fromkeys([*(checked["trusted_modules"] or []), *ref.trusted_modules]))
+        return {**checked, "model": ref.uri, "trusted_modules": trusted}, ref.code

@@ -9,7 +9,6 @@ from typing import Any
 from airflow_provider_sparkddp.operators.base import InProcess
 from airflow_provider_sparkddp.spec import jobs
 from airflow_provider_sparkddp.spec.jobs import CodeRef
-from airflow_provider_sparkddp.spec.references import model_ref
 
 
 class ModelExportOperator(InProcess):
@@ -57,9 +56,7 @@ class ModelExportOperator(InProcess):
         self.check_known()
 
     def settings(self, checked: dict[str, Any]) -> tuple[dict[str, Any], tuple[CodeRef, ...]]:
-        ref = model_ref(checked["model"], "model")
-        trusted = list(dict.fromkeys([*(checked["trusted_modules"] or []), *ref.trusted_modules]))
-        return {**checked, "model": ref.uri, "trusted_modules": trusted}, ref.code
+        return self.with_model(checked)
 
     def passed_on(
         self, settings: Mapping[str, Any], code: Sequence[CodeRef], values: Mapping[str, Any]

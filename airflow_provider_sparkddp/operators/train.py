@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from airflow_provider_sparkddp import storage
 from airflow_provider_sparkddp.operators.base import OnSpark
 from airflow_provider_sparkddp.spec import jobs
-from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.jobs import CodeRef
-from airflow_provider_sparkddp.spec.manifests import Manifest, require_trainable
+from airflow_provider_sparkddp.spec.manifests import require_trainable
 from airflow_provider_sparkddp.spec.references import manifest_uri, named_modules
+from airflow_provider_sparkddp.storage.manifests import read_manifest
 
 
 class SparkDDPTrainOperator(OnSpark):
@@ -98,7 +97,7 @@ class SparkDDPTrainOperator(OnSpark):
         uri = manifest_uri(checked.pop("partitions"), "partitions")
         roles = dict.fromkeys(checked["features"], "features") | {checked["target"]: "target"}
         # What the manifest can tell is told before Spark is asked.
-        manifest = _manifest(uri)
+        manifest = read_manifest(uri)
         require_trainable(manifest, roles)
         alias = checked["alias"] or checked["model"].rpartition(":")[2].rpartition(".")[2]
         filled = {
@@ -117,12 +116,3 @@ class SparkDDPTrainOperator(OnSpark):
             "trusted_modules": list(dict.fromkeys([*named, values["class_module"]])),
             "code": [asdict(ref) for ref in code],
         }
-
-
-def _manifest(uri: str) -> Manifest:
-    try:
-        return Manifest.from_text(storage.read_text(uri), uri)
-    except FileNotFoundError:
-        raise SparkDDPError(
-            "SDDP-208", f"the manifest {uri} does not exist.", "Check the path, or run the partition task again."
-        ) from None

@@ -8,7 +8,7 @@ from typing import Any
 from airflow_provider_sparkddp.operators.base import InProcess
 from airflow_provider_sparkddp.spec import jobs
 from airflow_provider_sparkddp.spec.jobs import CodeRef
-from airflow_provider_sparkddp.spec.references import manifest_uri, model_ref
+from airflow_provider_sparkddp.spec.references import manifest_uri
 
 
 class ModelValidationOperator(InProcess):
@@ -58,7 +58,5 @@ class ModelValidationOperator(InProcess):
         self.check_known()
 
     def settings(self, checked: dict[str, Any]) -> tuple[dict[str, Any], tuple[CodeRef, ...]]:
-        ref = model_ref(checked["model"], "model")
-        trusted = list(dict.fromkeys([*(checked["trusted_modules"] or []), *ref.trusted_modules]))
-        data = manifest_uri(checked["data"], "data")
-        return {**checked, "model": ref.uri, "data": data, "trusted_modules": trusted}, ref.code
+        settings, code = self.with_model(checked)
+        return {**settings, "data": manifest_uri(checked["data"], "data")}, code

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from airflow_provider_sparkddp import storage
 from airflow_provider_sparkddp.runtime.barrier.launch import Launch, launch
 from airflow_provider_sparkddp.runtime.data.shards import shares_for
 from airflow_provider_sparkddp.runtime.jobs.cluster import cores, prove_shared, require_slots
 from airflow_provider_sparkddp.runtime.jobs.outcome import Outcome, table
 from airflow_provider_sparkddp.spec import paths
-from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.jobs import Job
-from airflow_provider_sparkddp.spec.manifests import TRAIN, VALIDATION, Manifest, require_trainable
+from airflow_provider_sparkddp.spec.manifests import TRAIN, VALIDATION, require_trainable
+from airflow_provider_sparkddp.storage.manifests import read_manifest
 
 RANK_FUNCTION = "airflow_provider_sparkddp.runtime.training.rank:train_rank"
 
@@ -25,7 +24,7 @@ def run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
         SparkDDPError: codes 202 to 209, 302, 303, 307, and 401 to 407 from a rank.
     """
     outcome, settings = Outcome(), job.settings
-    manifest = _manifest(settings["manifest"])
+    manifest = read_manifest(settings["manifest"])
     roles = dict.fromkeys(settings["features"], "features") | {settings["target"]: "target"}
     require_trainable(manifest, roles)
     world_size = (settings["num_nodes"] or manifest.num_nodes) * (settings["devices"] or manifest.devices)
@@ -54,15 +53,6 @@ def run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
     outcome.values = _values(job, reports, of_ranks)
     outcome.summary = _summary(reports, of_ranks, settings)
     return outcome
-
-
-def _manifest(uri: str) -> Manifest:
-    try:
-        return Manifest.from_text(storage.read_text(uri), uri)
-    except FileNotFoundError:
-        raise SparkDDPError(
-            "SDDP-208", f"the manifest {uri} does not exist.", "Check the path, or run the partition task again."
-        ) from None
 
 
 def _rank_settings(job: Job, of_ranks: Mapping[str, Any]) -> dict[str, Any]:

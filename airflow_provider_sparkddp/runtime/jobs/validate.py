@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from airflow_provider_sparkddp import storage
 from airflow_provider_sparkddp.runtime.jobs.outcome import Outcome, table
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.jobs import Job
 from airflow_provider_sparkddp.spec.manifests import VALIDATION, Manifest, require_trainable
+from airflow_provider_sparkddp.storage.manifests import read_manifest
 
 
 def run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
@@ -49,10 +49,7 @@ def run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
 
 
 def _manifest(uri: str) -> Manifest:
-    try:
-        manifest = Manifest.from_text(storage.read_text(uri), uri)
-    except FileNotFoundError:
-        raise SparkDDPError("SDDP-208", f"the manifest {uri} does not exist.", "Check the path.") from None
+    manifest = read_manifest(uri)
     if not manifest.rows(VALIDATION):
         raise SparkDDPError(
             "SDDP-202",

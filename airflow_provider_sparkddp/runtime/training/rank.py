@@ -15,7 +15,6 @@ from typing import Any
 
 import torch
 
-from airflow_provider_sparkddp import storage
 from airflow_provider_sparkddp.runtime.barrier.rank_info import RankInfo
 from airflow_provider_sparkddp.runtime.barrier.rendezvous import rank_environment
 from airflow_provider_sparkddp.runtime.data.dataset import RankLoader, read_share, sample_rows, tensors
@@ -32,6 +31,7 @@ from airflow_provider_sparkddp.runtime.training.precision.formats import input_d
 from airflow_provider_sparkddp.runtime.training.trainer import Seams, build_trainer
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.manifests import TRAIN, VALIDATION, Manifest
+from airflow_provider_sparkddp.storage.manifests import read_manifest
 
 PARITY_ROWS = 256
 
@@ -68,7 +68,7 @@ def train_rank(info: RankInfo, store: Any, settings: dict[str, Any]) -> dict[str
 def _train(info: RankInfo, store: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     arguments, started = settings["trainer"], time.monotonic()
     seams = Seams.of(arguments, info)
-    manifest = Manifest.from_text(storage.read_text(settings["manifest"]), settings["manifest"])
+    manifest = read_manifest(settings["manifest"])
     importlib.import_module("pytorch_lightning").seed_everything(manifest.seed, verbose=False)
     module, kwargs = construct(settings["model"], settings["model_kwargs"])
     package = lightning_package(type(module)) or "pytorch_lightning"
