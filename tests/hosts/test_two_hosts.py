@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_sparkddp.runtime.barrier.launch import Launch, launch
-from airflow_provider_sparkddp.runtime.jobs.cluster import cores, require_slots
+from airflow_provider_sparkddp.runtime.jobs.cluster import require_slots
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from tests.spark.conftest import python_of_workers, start_session, stop_session
+from tests.support.barrier import run
 from tests.support.spark_cluster import Worker, cluster
 
 __all__ = ["python_of_workers"]
@@ -88,14 +88,9 @@ def two_hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         remove_hosts()
 
 
-def run(spark: Any, function: str, folder: Path) -> list[dict[str, Any]]:
-    work = Launch(f"tests.support.rank_functions:{function}", {}, f"file://{folder}/failures", cores(spark, None))
-    return launch(spark, work, 2)
-
-
 @pytest.mark.hosts
 def test_two_ranks_agree_across_two_hosts(two_hosts: Any, tmp_path: Path) -> None:
-    reports = run(two_hosts, "all_reduce", tmp_path)
+    reports = run(two_hosts, "all_reduce", tmp_path, world_size=2)
     assert {r["sum"] for r in reports} == {2.0}
     assert {r["host"] for r in reports} == set(HOSTS.values())
     assert {r["interface"] for r in reports} == {"eth7"}
@@ -108,5 +103,5 @@ def test_without_the_interface_the_ranks_would_look_for_each_other_on_their_own_
     two_hosts: Any, tmp_path: Path
 ) -> None:
     with pytest.raises(SparkDDPError) as caught:
-        run(two_hosts, "without_interface", tmp_path)
+        run(two_hosts, "without_interface", tmp_path, world_size=2)
     assert "127.0.0.1" in caught.value.details["traceback"]

@@ -44,6 +44,7 @@ def start_session(master: str, conf: dict[str, str]) -> Any:
     """A session whose Python workers find this repository's tests as well as the package."""
     from pyspark.sql import SparkSession
 
+    assert SparkSession.getActiveSession() is None, "a session of another fixture is still there and would be taken"
     builder = SparkSession.builder.master(master).appName("tests")
     fixed = {
         "spark.executorEnv.PYTHONPATH": str(ROOT),

@@ -1,4 +1,4 @@
-"""The barrier launch, on an embedded Spark and on a real cluster of two workers."""
+"""The barrier launch on an embedded Spark."""
 
 from __future__ import annotations
 
@@ -7,23 +7,9 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_sparkddp.runtime.barrier.launch import Launch, launch
-from airflow_provider_sparkddp.runtime.jobs.cluster import cores, require_slots
+from airflow_provider_sparkddp.runtime.jobs.cluster import require_slots
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
-
-FUNCTIONS = "tests.support.rank_functions"
-
-
-def run(spark: Any, function: str, folder: Path, world_size: int = 4) -> list[dict[str, Any]]:
-    work = Launch(f"{FUNCTIONS}:{function}", {}, f"file://{folder}/failures", cores(spark, None))
-    return launch(spark, work, world_size)
-
-
-def check_ranks(reports: list[dict[str, Any]]) -> None:
-    assert [r["rank"] for r in reports] == [0, 1, 2, 3]
-    assert {r["sum"] for r in reports} == {4.0}
-    assert len({r["pid"] for r in reports}) == 4
-    assert len({tuple(r["leader"]) for r in reports}) == 1
+from tests.support.barrier import check_ranks, run
 
 
 class TestEmbedded:
@@ -59,25 +45,4 @@ class TestEmbedded:
     def test_too_few_slots_are_refused_at_once_with_both_numbers(self, local_spark: Any) -> None:
         with pytest.raises(SparkDDPError, match="5 ranks need 5 Spark slots at once.* offers 4") as caught:
             require_slots(local_spark, 5, None)
-        assert caught.value.code == "SDDP-303"
-
-
-class TestCluster:
-    def test_four_ranks_on_two_workers_get_their_own_gpus(self, cluster_spark: Any, tmp_path: Path) -> None:
-        require_slots(cluster_spark, 4, 60)
-        reports = run(cluster_spark, "all_reduce", tmp_path)
-        check_ranks(reports)
-        assert sorted(r["gpus"] for r in reports) == ["0", "1", "2", "3"]
-        assert [r["threads"] for r in reports] == [1, 1, 1, 1]
-
-    def test_a_rank_alone_on_its_executor_has_all_its_cores(self, cluster_spark: Any, tmp_path: Path) -> None:
-        require_slots(cluster_spark, 4, 60)
-        reports = run(cluster_spark, "all_reduce", tmp_path, world_size=2)
-        assert {r["sum"] for r in reports} == {2.0}
-        # Spark may place both on one executor or one on each.
-        assert {r["threads"] for r in reports} <= {1, 2}
-
-    def test_more_ranks_than_slots_are_refused_in_seconds(self, cluster_spark: Any) -> None:
-        with pytest.raises(SparkDDPError, match="5 ranks need 5 Spark slots at once.* offers 4") as caught:
-            require_slots(cluster_spark, 5, 1)
         assert caught.value.code == "SDDP-303"
