@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -25,6 +26,8 @@ def session(label: str, code: Sequence[str], master: str | None) -> Any:
     """The Spark session, with the code on the path of every executor."""
     from pyspark.sql import SparkSession
 
+    # Of pandas this uses nothing that changed in version 3.
+    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
     _require_one_pyspark()
     if master and master.startswith("local"):
         # Only spark-submit reads spark.pyspark.python; the ranks of a replay run with this very interpreter.
