@@ -40,7 +40,10 @@ TYPES = {
     "any": "see its meaning",
 }
 # OnSpark's, which the operators on Spark inherit.
-PY_FILES = "files, zips and folders of Python code; relative ones lie beside the DAG file. (templated)"
+PY_FILES = (
+    "files, zips and folders of Python code. A folder with `__init__.py` is imported by its own name; of another the contents "
+    "go on the path. Relative ones lie beside the DAG file. (templated)"
+)
 GROUPS = {
     "1": "1xx: arguments, refused before Spark is asked",
     "2": "2xx: the data",

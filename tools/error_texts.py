@@ -51,8 +51,9 @@ TEXTS: dict[str, Explanation] = {
         "(YARN, Kubernetes) or `total_executor_cores` (standalone).",
     ),
     "SDDP-106": Explanation(
-        "Airflow has no connection of the name in `conn_id`. The Spark provider itself would go to YARN without a word.",
-        "The connection was never added, or it exists in another Airflow or secrets backend.",
+        "Airflow has no connection of the name in `conn_id`, or it is none to Spark. The Spark provider itself would go to "
+        "YARN, or to whatever the connection names, without a word.",
+        "The connection was never added, or it exists in another Airflow or secrets backend; its type is not `spark`.",
         "Add a connection of type `spark`: see [Install](../../README.md#install-into-your-own-airflow).",
     ),
     "SDDP-107": Explanation(
@@ -194,7 +195,7 @@ TEXTS: dict[str, Explanation] = {
     "SDDP-309": Explanation(
         "The task was stopped while its job ran, so the job ended and published nothing.",
         "Somebody marked the task failed or cleared it; `execution_timeout`; the Airflow worker went away.",
-        "Clear the task to run it again.",
+        "Airflow's retries apply; or clear the task to run it again.",
     ),
     "SDDP-401": Explanation(
         "An import path (`model`, a source's `callable`, or a `$import`) cannot be imported where the job runs.",
@@ -219,7 +220,7 @@ TEXTS: dict[str, Explanation] = {
         "[Debug a job](../how-to/debug-a-job.md). It is not tried again by itself: the same code would raise again.",
     ),
     "SDDP-405": Explanation(
-        "A rank ended without leaving an error, as a killed process does.",
+        "A rank ended without leaving an error, as a killed process does. The message names the ranks that noticed.",
         "The executor was killed for memory, its machine went away, or a native library crashed.",
         "Look at lost executors in Spark's UI. Raise `executor_memory`, or lower `batch_size`. Airflow's retries apply.",
     ),

@@ -47,7 +47,7 @@ def provider_zip() -> CodeZip:
 
 
 def user_zips(py_files: Sequence[str], beside: Path) -> list[CodeZip]:
-    """A zip for each entry: a file, a zip, or a folder whose contents go on the path.
+    """A zip for each entry: a file, a zip, a package, or a folder whose contents go on the path.
 
     Args:
         beside: folder of the DAG file, for relative paths.
@@ -72,7 +72,9 @@ def _user_zip(entry: str, beside: Path) -> CodeZip:
             raise SparkDDPError(
                 "SDDP-108", f"py_files folder {path} holds no Python file.", "Name the folder above the code."
             )
-        return _zipped(found)
+        # A package is imported by its own name, so it keeps it; of another folder the contents go on the path.
+        inside = f"{path.resolve().name}/" if (path / "__init__.py").exists() else ""
+        return _zipped({inside + name: file for name, file in found.items()})
     if not path.is_file():
         raise SparkDDPError(
             "SDDP-108",

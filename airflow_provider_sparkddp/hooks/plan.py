@@ -101,5 +101,13 @@ def spark_conf(
     return {**ours, **{str(key): _text(value) for key, value in (conf or {}).items()}}
 
 
+def variables_conf(master: str, env_vars: Mapping[str, Any]) -> dict[str, str]:
+    """How a resource manager passes environment variables on to what it starts, as SparkSubmitHook writes it."""
+    prefix = (
+        "spark.yarn.appMasterEnv" if "yarn" in master else "spark.kubernetes.driverEnv" if "k8s" in master else None
+    )
+    return {f"{prefix}.{key}": str(value) for key, value in env_vars.items()} if prefix else {}
+
+
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -133,7 +133,8 @@ class OnSpark(SparkDDPBase, SparkSubmitOperator):
     """An operator whose job runs on Spark: SparkSubmitOperator's arguments, without application and java_class.
 
     Args:
-        py_files: files, zips and folders of Python code; relative ones lie beside the DAG file. (templated)
+        py_files: files, zips and folders of Python code. A folder with `__init__.py` is imported by its own name; of another the
+            contents go on the path. Relative ones lie beside the DAG file. (templated)
     """
 
     # SparkSubmitOperator's, which has no types.
@@ -160,9 +161,12 @@ class OnSpark(SparkDDPBase, SparkSubmitOperator):
     def submitter(self, provider_zip: str, settings: Mapping[str, Any], context: Any) -> Submitter:
         connection = require_connection(self._conn_id)
         require_client_mode(self._deploy_mode or connection.extra_dejson.get("deploy-mode"))
-        binary, environment = launcher(self._spark_binary or connection.extra_dejson.get("spark-binary"))
+        binary, variables = launcher(self._spark_binary or connection.extra_dejson.get("spark-binary"))
+        variables |= {str(key): str(value) for key, value in (self.env_vars or {}).items()}
+        master = f"{connection.conn_type}://{connection.host or ''}"
         given = convert("conf", self.conf or {}, "dict")
         properties = plan.spark_conf(self.kind, settings, given, str(connection.host or ""), sys.executable)
+        properties |= plan.variables_conf(master, self.env_vars or {})
         if self._openlineage_inject_parent_job_info:
             properties = inject_parent_job_information_into_spark_properties(properties, context)
         if self._openlineage_inject_transport_info:
@@ -170,11 +174,11 @@ class OnSpark(SparkDDPBase, SparkSubmitOperator):
 
         def make_hook(application_args: list[str]) -> Any:
             self.conf, self.application_args, self.py_files = properties, application_args, provider_zip
-            self._spark_binary = binary
-            self.env_vars = {**environment, **(self.env_vars or {})}
+            # The provider's hook would add all of Airflow's environment to them.
+            self._spark_binary, self.env_vars = binary, None
             return self._get_hook()
 
-        return SparkSubmit(make_hook)
+        return SparkSubmit(make_hook, variables)
 
     def on_kill(self) -> None:
         # Not SparkSubmitOperator's, which asks for a hook of its own.

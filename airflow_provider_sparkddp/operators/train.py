@@ -24,15 +24,17 @@ class SparkDDPTrainOperator(OnSpark):
         num_nodes, devices: default the manifest's; `num_nodes * devices` ranks. (templated)
         model: `"pkg.mod:Class"` of a LightningModule (of `lightning.pytorch` or `pytorch_lightning`), or of a function that returns
             one. (templated)
-        model_kwargs: its arguments, plain JSON; objects as `{"$import": "pkg.mod:Class", "kwargs": {…}}`. (templated)
+        model_kwargs: its arguments, plain JSON; objects as `{"$import": "pkg.mod:Class", "kwargs": {…}}`, and without kwargs
+            the class or function itself. (templated)
         alias: names the model and its prediction column; default the class name. (templated)
         features: columns of x, shape (rows, features), in this order. (templated)
         target: column of y, shape (rows,). (templated)
         batch_size: rows a rank and step; the global batch is `batch_size * world_size`. (templated)
-        trainer: arguments of Lightning's Trainer under their own names. (templated)
+        trainer: arguments of Lightning's Trainer under their own names; callbacks as a list of `{"$import": …, "kwargs": {…}}`.
+            (templated)
         on_nan: "stop": a loss that is NaN or infinite fails the task.
         threads_per_rank: CPU threads of a rank; default its share of its executor's cores. (templated)
-        py_files: code that the model needs; export and validation get it without being told again.
+        py_files: files, zips, packages and folders of code; export and validation get it without being told again. (templated)
         run_dir, cpus_per_rank, executors_timeout: as for PartitionToParquetOperator. (templated)
         models, datamodule, datamodule_kwargs, loader, checkpoint, tune, max_restarts, storage_conn_id: refused until they are built.
 

@@ -30,11 +30,12 @@ UNKNOWN: Final = _Unknown()
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument of an operator: its declared type (a key of `CONVERTERS`), whether it must be set, its lower bound."""
+    """One argument of an operator: its declared type (a key of `CONVERTERS`), whether it must be set, its bounds."""
 
     type: str
     required: bool = False
     minimum: float | None = None
+    maximum: float | None = None
 
 
 def check_arguments(declared: Mapping[str, Argument], values: Mapping[str, Any]) -> dict[str, Any]:
@@ -48,7 +49,7 @@ def check_arguments(declared: Mapping[str, Argument], values: Mapping[str, Any])
         value = values.get(name)
         if value is UNKNOWN:
             continue
-        if value is None:
+        if value is None or (argument.required and argument.type == "any" and value in ("", {})):
             if argument.required:
                 raise SparkDDPError("SDDP-101", f"{name} is not set.", f"Set {name} ({EXPECTED[argument.type]}).")
             converted[name] = None
@@ -56,6 +57,8 @@ def check_arguments(declared: Mapping[str, Argument], values: Mapping[str, Any])
         converted[name] = convert(name, value, argument.type)
         if argument.minimum is not None and converted[name] < argument.minimum:
             raise SparkDDPError("SDDP-101", f"{name}={value!r} is too small.", f"Use at least {argument.minimum:g}.")
+        if argument.maximum is not None and converted[name] > argument.maximum:
+            raise SparkDDPError("SDDP-101", f"{name}={value!r} is too large.", f"Use at most {argument.maximum:.0f}.")
     return converted
 
 

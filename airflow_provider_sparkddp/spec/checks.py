@@ -13,6 +13,7 @@ from airflow_provider_sparkddp.spec.errors import SparkDDPError, nearest
 from airflow_provider_sparkddp.spec.secrets import refuse_secrets
 
 IMPORT_PATH = re.compile(r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")
+IMPORT_KEYS = ("$import", "kwargs")
 METRICS = ("mae", "mse", "rmse", "median_ae", "r2")
 GATES = ("max", "min", "max_ratio", "baseline", "offset")
 OFFSETS = ("train_median", "train_mean")
@@ -48,6 +49,8 @@ def check_partition(arguments: dict[str, Any]) -> None:
     if "validation" in arguments:
         arguments["validation"] = check_validation(arguments["validation"])
         _check_json("validation", arguments["validation"], PLAIN)
+    if arguments.get("columns") == []:
+        raise SparkDDPError("SDDP-101", "columns is empty.", "Name the columns to keep, or leave it out to keep all.")
     columns = arguments.get("columns") or []
     doubled = sorted({c for c in columns if columns.count(c) > 1})
     if doubled:
@@ -152,6 +155,7 @@ def check_train(arguments: dict[str, Any]) -> None:
     _check_features(arguments)
     _check_json("model_kwargs", arguments.get("model_kwargs"), OBJECTS)
     _check_json("trainer", arguments.get("trainer"), OBJECTS)
+    _check_callbacks(arguments.get("trainer") or {})
 
 
 def _check_on_nan(arguments: dict[str, Any]) -> None:
@@ -197,13 +201,35 @@ def _not_json(value: Any) -> Any:
 
 def _check_imports(name: str, value: Any) -> None:
     if isinstance(value, Mapping):
-        if isinstance(value.get("$import"), str):
-            import_path(f"{name}['$import']", value["$import"])
+        if any(str(key).startswith("$") for key in value):
+            _check_import(name, value)
         for key, inner in value.items():
             _check_imports(f"{name}[{key!r}]", inner)
     elif isinstance(value, list):
         for index, inner in enumerate(value):
             _check_imports(f"{name}[{index}]", inner)
+
+
+def _check_import(name: str, value: Mapping[str, Any]) -> None:
+    """{"$import": path} is the thing itself, with "kwargs" (also empty) what it returns; nothing else belongs there."""
+    for key in value:
+        _one_of(f"a key of {name}", key, IMPORT_KEYS)
+    if value.get("$import") is not UNKNOWN:
+        import_path(f"{name}['$import']", convert(f"{name}['$import']", value.get("$import"), "str"))
+    if "kwargs" in value:
+        convert(f"{name}['kwargs']", value["kwargs"], "dict")
+
+
+def _check_callbacks(trainer: Mapping[str, Any]) -> None:
+    """One {"$import": …, "kwargs": {…}} or a list of them."""
+    callbacks = trainer.get("callbacks") or []
+    for callback in [callbacks] if isinstance(callbacks, Mapping) else callbacks:
+        if callback is not UNKNOWN and not (isinstance(callback, Mapping) and "$import" in callback):
+            raise SparkDDPError(
+                "SDDP-101",
+                f"trainer['callbacks'] holds {callback!r}.",
+                "Write each callback as {'$import': 'pkg.mod:Class', 'kwargs': {…}}.",
+            )
 
 
 def check_export(arguments: dict[str, Any]) -> None:
@@ -251,7 +277,10 @@ def _gate_value(metric: str, key: str, value: Any) -> Any:
         return convert(name, value, "str")
     if key == "offset" and value in OFFSETS:
         return value
-    return convert(f"{name} ({' or '.join(OFFSETS)}, or a number)" if key == "offset" else name, value, "float")
+    number = convert(f"{name} ({' or '.join(OFFSETS)}, or a number)" if key == "offset" else name, value, "float")
+    if key == "max_ratio" and number <= 0:
+        raise SparkDDPError("SDDP-101", f"{name}={value!r} can never pass.", "Use a ratio above 0, such as 0.98.")
+    return number
 
 
 CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {

@@ -26,7 +26,7 @@ CODES: dict[str, Code] = {
     "SDDP-103": Code("An unknown Trainer argument, or one that the operator decides"),
     "SDDP-104": Code("A combination of accelerator, strategy and precision that is refused"),
     "SDDP-105": Code("Dynamic allocation with barrier mode"),
-    "SDDP-106": Code("The Spark connection is missing"),
+    "SDDP-106": Code("The Spark connection is missing or of another kind"),
     "SDDP-107": Code("A path that is not an absolute URI, or a scheme that is not known"),
     "SDDP-108": Code("py_files that cannot be found or packed"),
     "SDDP-109": Code("Java or Spark's launcher is missing"),
@@ -51,7 +51,7 @@ CODES: dict[str, Code] = {
     "SDDP-306": Code("A protocol number or file kind that this version does not read"),
     "SDDP-307": Code("A GPU was asked for where Spark gave none"),
     "SDDP-308": Code("Spark could not run the job", retry=True),
-    "SDDP-309": Code("The job was cancelled"),
+    "SDDP-309": Code("The job was cancelled", retry=True),
     # 4xx: training
     "SDDP-401": Code("The model cannot be imported"),
     "SDDP-402": Code("The model is not a LightningModule"),

@@ -28,7 +28,8 @@ ARGUMENTS: dict[str, dict[str, Argument]] = {
         "group_by": Argument("any"),
         "order_by": Argument("any"),
         "validation": Argument("any"),
-        "seed": Argument("int", required=True, minimum=0),
+        # Above it Lightning would choose a seed of its own.
+        "seed": Argument("int", required=True, minimum=0, maximum=2**32 - 1),
         **_COMMON,
         **_ON_SPARK,
     },

@@ -31,7 +31,8 @@ def manifest_uri(value: Any, name: str) -> str:
 def model_ref(value: Any, name: str) -> ModelRef:
     """From SparkDDPTrainOperator's or ModelExportOperator's output, or a path. Raises SparkDDPError SDDP-101 or SDDP-107."""
     value = _parsed(value, name)
-    uri = paths.absolute_uri(_field(value, name, "model", "the output of the training or export task, or a path"), name)
+    found = _field(value, name, "model", "the output of the training or export task, or a path")
+    uri = paths.absolute_uri(found.removesuffix("/model.json"), name)
     if not isinstance(value, Mapping):
         return ModelRef(uri, (), ())
     code = tuple(CodeRef(c["uri"], c["sha256"], tuple(c["modules"])) for c in value.get("code", ()))

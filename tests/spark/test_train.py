@@ -160,6 +160,12 @@ def test_modules_of_both_lightning_packages_train(
     assert trained(local_spark, tmp_path, manifest, model=model)["epochs"] == 1
 
 
+def test_manual_optimisation_trains(local_spark: Any, manifest: str, tmp_path: Path) -> None:
+    values = trained(local_spark, tmp_path, manifest, model=f"{MODELS}:Manual", trainer={"max_epochs": 8})
+    assert values["losses"] == [None] * 8, "the step returned no loss"
+    assert values["metrics"]["val_mae"] < 0.3
+
+
 def test_the_same_seed_gives_the_same_weights(local_spark: Any, manifest: str, tmp_path: Path) -> None:
     first, second = (trained(local_spark, tmp_path, manifest) for _ in range(2))
     weights = [load_model(v["model"], trusted_modules=[MODELS]).module.layer.weight for v in (first, second)]

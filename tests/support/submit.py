@@ -53,8 +53,8 @@ def submit(job: Job, master: str, conf: Mapping[str, str], py_files: Sequence[st
                 application_args=arguments,
                 name=job.label,
                 spark_binary=binary,
-                env_vars=environment,
-            )
+            ),
+            environment,
         )
 
     return SparkDDPHook().run(job, provider, make_submitter)

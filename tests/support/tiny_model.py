@@ -89,6 +89,20 @@ class Waits(Line):
         return super().training_step(batch, batch_idx)
 
 
+class Manual(Line):
+    """Steps its optimiser itself and returns nothing."""
+
+    def __init__(self, num_features: int = 2) -> None:
+        super().__init__(num_features)
+        self.automatic_optimization = False
+
+    def training_step(self, batch: Any, batch_idx: int) -> None:
+        optimizer = self.optimizers()
+        optimizer.zero_grad()
+        self.manual_backward(super().training_step(batch, batch_idx))
+        optimizer.step()
+
+
 class NotAModule:
     pass
 

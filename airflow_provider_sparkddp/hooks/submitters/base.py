@@ -9,6 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+# The model's code has no business with Airflow's settings, connections and variables.
+_PRIVATE = ("AIRFLOW__", "AIRFLOW_CONN_", "AIRFLOW_VAR_", "_AIRFLOW", "__AIRFLOW")
+
+
+def environment() -> dict[str, str]:
+    """This process's environment without what is Airflow's own: for every process that a job runs in."""
+    return {key: value for key, value in os.environ.items() if not key.startswith(_PRIVATE)}
+
 
 class Submitter(abc.ABC):
     """Runs the entry with a job until it ends. What it prints goes to the task's log."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -12,23 +12,27 @@ from typing import Any
 from airflow.providers.common.compat.sdk import AirflowException, AirflowNotFoundException, BaseHook
 
 from airflow_provider_sparkddp.hooks.bundle import ENTRY
-from airflow_provider_sparkddp.hooks.submitters.base import Submitter
+from airflow_provider_sparkddp.hooks.submitters.base import Submitter, environment
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
+
+# As a URI, a connection's scheme is its type.
+CONNECTION_TYPES = ("spark", "yarn", "k8s", "local")
 
 
 class SparkSubmit(Submitter):
     """Args:
-    make_hook: from the application's arguments (after the entry file) to the provider's SparkSubmitHook.
+    make_hook: from the application's arguments (after the entry file) to the provider's SparkSubmitHook, without env_vars.
+    variables: environment variables for spark-submit, besides this process's own without Airflow's.
     """
 
-    def __init__(self, make_hook: Callable[[list[str]], Any]) -> None:
-        self._make_hook = make_hook
+    def __init__(self, make_hook: Callable[[list[str]], Any], variables: Mapping[str, str]) -> None:
+        self._make_hook, self._variables = make_hook, variables
         self._hook: Any = None
 
     def run(self, job_uri: str, parent_pipe: str) -> str | None:
         self._hook = self._make_hook([job_uri, "--parent-pipe", parent_pipe])
         try:
-            self._hook.submit(str(ENTRY))
+            self._hook.submit(str(ENTRY), env={**environment(), **self._variables})
         except AirflowException as error:
             return str(error)
         return None
@@ -43,10 +47,11 @@ def require_connection(conn_id: str) -> Any:
     """The Spark connection.
 
     Raises:
-        SparkDDPError: SDDP-106 when there is none: the provider's own hook would silently submit to YARN.
+        SparkDDPError: SDDP-106 when there is none (the provider's own hook would silently submit to YARN), or it is another
+            kind of connection.
     """
     try:
-        return BaseHook.get_connection(conn_id)
+        connection = BaseHook.get_connection(conn_id)
     except AirflowNotFoundException as error:
         raise SparkDDPError(
             "SDDP-106",
@@ -54,6 +59,13 @@ def require_connection(conn_id: str) -> Any:
             f"Add it: airflow connections add {conn_id} --conn-type spark --conn-host spark://master --conn-port 7077 "
             "(or --conn-host 'local[2]' to try things out).",
         ) from error
+    if connection.conn_type not in CONNECTION_TYPES:
+        raise SparkDDPError(
+            "SDDP-106",
+            f"the connection conn_id={conn_id!r} is of type {connection.conn_type!r}.",
+            f"Give a connection of type {', '.join(CONNECTION_TYPES)}.",
+        )
+    return connection
 
 
 def require_client_mode(deploy_mode: str | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import time
 import traceback
@@ -17,15 +18,8 @@ from airflow_provider_sparkddp.runtime.imports import import_object
 from airflow_provider_sparkddp.spec import paths, wire
 from airflow_provider_sparkddp.spec.errors import Failure, SparkDDPError
 
-# How a peer's death looks from another rank: never the cause.
-_SECONDARY = (
-    "connection closed by peer",
-    "connection reset",
-    "connection refused",
-    "timed out waiting",
-    "gloo",
-    "nccl",
-)
+# How torch tells of a peer's death.
+_SECONDARY = re.compile(r"third_party/gloo|^Gloo |Connection closed by peer|Connection reset by peer|NCCL|ProcessGroup")
 
 
 @dataclass(frozen=True)
@@ -97,7 +91,7 @@ def leave_failure(folder: str, rank: int, error: BaseException) -> None:
         "error": f"{type(error).__name__}: {error}",
         "traceback": text[-20_000:],
         "failure": Failure.of(known).to_json() if known else None,
-        "secondary": known is None and any(mark in str(error).lower() for mark in _SECONDARY),
+        "secondary": known is None and lost_a_peer(error),
     }
     try:
         storage.write_text(paths.join(folder, f"rank-{rank}.json"), wire.pack("failure", body))
@@ -105,8 +99,16 @@ def leave_failure(folder: str, rank: int, error: BaseException) -> None:
         return  # the storage is what failed; Spark's own message must do
 
 
+def lost_a_peer(error: BaseException) -> bool:
+    """Whether the error is torch's own word that another rank went away. A user's "connection refused" isn't."""
+    kind = type(error)
+    if kind.__name__ in ("DistBackendError", "DistNetworkError", "DistStoreError"):
+        return kind.__module__.startswith("torch")
+    return kind is RuntimeError and bool(_SECONDARY.search(str(error)))
+
+
 def _cause(error: Exception, folder: str) -> SparkDDPError:
-    """The first rank's own error; peers that only noticed its death come after it."""
+    """The first rank's own error; that of peers which only noticed its death is none."""
     found = []
     for name in storage.names(folder):
         if name.endswith(".json"):
@@ -114,13 +116,16 @@ def _cause(error: Exception, folder: str) -> SparkDDPError:
             # One that can't be read must not hide those that can.
             with suppress(SparkDDPError, FileNotFoundError):
                 found.append(wire.unpack("failure", storage.read_text(where), where))
-    if not found:
+    own = [body for body in found if not body["secondary"]]
+    if not own:
+        noticed = ", ".join(f"rank {body['rank']} on {body['host']}" for body in found)
+        told = f"{noticed} lost the connection to it" if found else f"Spark says: {_first_lines(error)}"
         return SparkDDPError(
             "SDDP-405",
-            f"a rank ended without a word, as a killed process does. Spark says: {_first_lines(error)}",
+            f"a rank ended without a word, as a killed process does; {told}",
             "Look for memory limits and lost executors in Spark's UI; raise executor_memory or lower batch_size.",
         )
-    first = min(found, key=lambda body: (body["secondary"], body["time"]))
+    first = min(own, key=lambda body: float(body["time"]))
     origin = {key: first[key] for key in ("rank", "host", "traceback")}
     if first["failure"]:
         known = Failure(**first["failure"])

@@ -59,9 +59,14 @@ class Parent:
         except OSError:
             pass  # the pipe is gone already, and so is the parent
         self.gone.set()
-        print("sparkddp: the Airflow task is gone; this job ends and publishes nothing", file=sys.stderr, flush=True)
-        # At once, and without cleaning up: a thread in a collective or in Java's code would not listen to an exception.
-        os._exit(ORPHANED)
+        try:
+            print(
+                "sparkddp: the Airflow task is gone; this job ends and publishes nothing", file=sys.stderr, flush=True
+            )
+        finally:
+            # Standard error may have gone with the parent. At once, and without cleaning up: a thread in a collective or in
+            # Java's code would not listen to an exception.
+            os._exit(ORPHANED)
 
     def require(self) -> None:
         """Raises SparkDDPError SDDP-309 once the parent is gone."""

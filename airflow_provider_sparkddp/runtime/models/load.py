@@ -62,7 +62,7 @@ class LoadedModel:
         return frame
 
 
-def load_model(path: str | Path, trusted_modules: Sequence[str] = ()) -> LoadedModel:
+def load_model(path: str | Path, trusted_modules: Sequence[str] | str = ()) -> LoadedModel:
     """Load a model that ModelExportOperator (or a training) wrote.
 
     Args:
@@ -74,6 +74,7 @@ def load_model(path: str | Path, trusted_modules: Sequence[str] = ()) -> LoadedM
             (the class can't be imported or built), SDDP-503 (weights that don't fit).
     """
     folder = locate.model_uri(path)
+    trusted_modules = [trusted_modules] if isinstance(trusted_modules, str) else list(trusted_modules)
     description = bundle.describe(folder)
     named = (description.model, *import_paths(description.model_kwargs))
     for check in (locate.require_trusted_name, locate.require_trusted):  # all names before the first import

@@ -18,7 +18,7 @@ ALWAYS = ("lightning", "pytorch_lightning", "airflow_provider_sparkddp")
 
 def model_uri(path: str | Path) -> str:
     """A stored model's folder as a URI; a bare path means this computer's disk."""
-    text = str(path)
+    text = str(path).removesuffix("/model.json")
     return paths.absolute_uri(text if "://" in text else Path(text).absolute().as_uri(), "path")
 
 

@@ -43,7 +43,7 @@ def build_trainer(
     given = build({k: v for k, v in arguments.items() if k not in ours and v is not None}, "trainer")
     if not {"max_epochs", "max_steps", "max_time"} & set(given):
         given["max_epochs"] = DEFAULT_MAX_EPOCHS
-    users = build(arguments.get("callbacks") or [], "trainer['callbacks']")
+    users = build(_instances(arguments.get("callbacks") or []), "trainer['callbacks']")
     strategy = arguments.get("strategy") or "auto"
     environment = barrier_environment(package, info)
     return importlib.import_module(package).Trainer(
@@ -54,8 +54,14 @@ def build_trainer(
         precision=seams.precision,
         devices=1,
         num_nodes=info.world_size,
-        callbacks=[*(users if isinstance(users, list) else [users]), *callbacks],
+        callbacks=[*users, *callbacks],
         default_root_dir=root_dir,
         enable_checkpointing=False,
         use_distributed_sampler=False,
     )
+
+
+def _instances(callbacks: Any) -> list[Any]:
+    """A callback written without kwargs is made without arguments: its class alone would be none."""
+    listed = [callbacks] if isinstance(callbacks, Mapping) else callbacks
+    return [{"kwargs": {}, **callback} for callback in listed]

@@ -81,6 +81,24 @@ def test_what_is_missing_is_refused_with_the_place_that_was_looked_at(beside: Pa
         user_zips(["model.py", "missing.py"], beside)
 
 
+def test_a_package_keeps_its_name_and_another_folder_gives_its_contents(tmp_path: Path) -> None:
+    (tmp_path / "my_pkg" / "inner").mkdir(parents=True)
+    for name in ("__init__.py", "models.py", "inner/__init__.py"):
+        (tmp_path / "my_pkg" / name).write_text("")
+    package, above = user_zips(["my_pkg", "."], tmp_path)
+    assert package.modules == above.modules == ("my_pkg",)
+    (tmp_path / "code.zip").write_bytes(package.data)
+    look = "import my_pkg.models, my_pkg.inner; print(my_pkg.models.__file__)"
+    ran = subprocess.run(
+        [sys.executable, "-c", look],
+        env={"PYTHONPATH": str(tmp_path / "code.zip")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "code.zip" in ran.stdout
+
+
 def test_a_folder_without_python_is_refused(beside: Path) -> None:
     (beside / "data").mkdir()
     (beside / "data" / "table.csv").write_text("a\n")

@@ -43,9 +43,9 @@ class _Recorder:
             self.first_step_at = time.time()
 
     def on_train_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        loss = outputs["loss"] if isinstance(outputs, dict) and "loss" in outputs else outputs
+        loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
         if loss is None:
-            return  # manual optimisation that returns nothing
+            return  # manual optimisation: what its step returns is its own affair
         rows = len(batch[0])
         loss = loss.detach().float()
         if loss.device.type == "cpu":
@@ -72,15 +72,13 @@ class _Recorder:
         self._tell(trainer, {"loss": loss, **entry["metrics"]}, trainer.num_training_batches)
 
     def _mean_loss(self, module: Any) -> float | None:
-        """The mean over the rows of all ranks: every rank is here at the same time, each with at least one batch."""
+        """The mean over the rows of all ranks, None when no rank told a loss. A collective: every rank comes here."""
         import torch
         import torch.distributed as dist
 
-        if not self.rows:
-            return None
         total = torch.stack([torch.as_tensor(self.loss_sum), torch.tensor(float(self.rows))]).to(module.device)
         dist.all_reduce(total)
-        return float(total[0] / total[1])
+        return float(total[0] / total[1]) if total[1] else None
 
     def _stop_on_nan(self, loss: float, trainer: Any) -> None:
         if not math.isfinite(loss):

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
 import sys
 import threading
+import venv
 from pathlib import Path
 from typing import Any
 
 from airflow_provider_sparkddp.hooks.submitters.process import ENTRY_MODULE, Process
+from airflow_provider_sparkddp.spec import wire
+from tests.support import stored
 from tests.support.refusals import refused
+
+ROOT = Path(__file__).resolve().parents[4]
 
 # Stands where the provider's zip would: an entry that tells what it was given.
 ENTRY = """
@@ -84,9 +93,55 @@ def test_a_file_that_cannot_be_run_is_refused_by_its_argument(tmp_path: Path) ->
 
 
 def test_an_interpreter_that_fails_at_once_is_told_with_its_status(tmp_path: Path) -> None:
-    ended = Process("/bin/false", str(tmp_path), lambda line: None).run("job", "pipe")
-    assert ended is not None
-    assert "status 1" in ended
+    with refused("SDDP-101", "python='/bin/false'", "status 1"):
+        Process("/bin/false", str(tmp_path), lambda line: None).run("job", "pipe")
+
+
+def test_an_interpreter_without_the_cluster_extra_is_refused_by_what_it_lacks(tmp_path: Path) -> None:
+    venv.create(tmp_path / "bare", with_pip=False)
+    with refused("SDDP-101", "lacks", "torch", "safetensors", "[cluster]"):
+        Process(str(tmp_path / "bare" / "bin" / "python"), "", lambda line: None).run("job", "pipe")
+
+
+def test_a_process_whose_task_was_killed_ends_though_its_log_has_gone_too(tmp_path: Path) -> None:
+    """The real entry, exporting a model whose code waits while it is imported."""
+    import psutil
+
+    pipe = tmp_path / "imported"
+    os.mkfifo(pipe)
+    (tmp_path / "waiting.py").write_text(
+        f"import os, pathlib, threading\npathlib.Path({str(pipe)!r}).write_text(str(os.getpid()))\nthreading.Event().wait(60)\n"
+    )
+    stored.store(tmp_path / "model")
+    text = (tmp_path / "model" / "model.json").read_text()
+    body = wire.unpack("model", text, "model.json", code="SDDP-501")
+    (tmp_path / "model" / "model.json").write_text(wire.pack("model", {**body, "model": "waiting:Net"}))
+    settings = {
+        "model": (tmp_path / "model").as_uri(),
+        "destination": (tmp_path / "out").as_uri(),
+        "formats": ["safetensors"],
+        "trusted_modules": ["waiting"],
+    }
+    asked = {"kind": "export", "master": "", "conf": {}, "folder": str(tmp_path), "settings": settings}
+    asked |= {"py_files": [str(tmp_path / "waiting.py")]}
+    task = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.submit"],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert task.stdin is not None
+    assert task.stdout is not None
+    task.stdin.write(json.dumps(asked))
+    task.stdin.close()
+    child = psutil.Process(int(pipe.read_text()))
+    os.kill(task.pid, signal.SIGKILL)
+    task.wait()
+    task.stdout.close()
+    child.wait(timeout=10)
+    assert not (tmp_path / "out").exists()
 
 
 def test_nothing_in_the_current_folder_hides_the_provider(tmp_path: Path, monkeypatch: Any) -> None:

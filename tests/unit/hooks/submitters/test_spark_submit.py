@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import pyspark
 import pytest
 
+from airflow_provider_sparkddp.hooks.submitters.base import environment
 from airflow_provider_sparkddp.hooks.submitters.spark_submit import (
     SparkSubmit,
     launcher,
     require_client_mode,
     require_connection,
 )
+from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from tests.support.refusals import refused
 
 
@@ -79,6 +82,21 @@ def test_a_connection_that_is_defined_is_found(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_cancelling_before_the_start_is_harmless() -> None:
-    submitter = SparkSubmit(lambda arguments: None)
+    submitter = SparkSubmit(lambda arguments: None, {})
     submitter.cancel()
     submitter.cancel()
+
+
+@pytest.mark.parametrize("kind", ["http", "postgres", "fs"])
+def test_a_connection_of_another_kind_is_refused_before_spark(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_OTHER", json.dumps({"conn_type": kind, "host": "h", "password": "hunter2"}))
+    with pytest.raises(SparkDDPError, match="SDDP-106.*'other' is of type") as caught:
+        require_connection("other")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_job_gets_no_setting_connection_or_variable_of_airflows(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AIRFLOW__API__SECRET_KEY", "AIRFLOW_CONN_DB", "AIRFLOW_VAR_TOKEN", "__AIRFLOW_SUPERVISOR_FD"):
+        monkeypatch.setenv(name, "hunter2")
+    assert "hunter2" not in environment().values()
+    assert environment()["PATH"] == os.environ["PATH"]

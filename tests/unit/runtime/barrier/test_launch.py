@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from torch.distributed import DistBackendError, DistNetworkError
 
 from airflow_provider_sparkddp.runtime.barrier import launch
 from airflow_provider_sparkddp.runtime.barrier.launch import _cause, leave_failure
@@ -16,8 +17,14 @@ SPARK_SAYS = RuntimeError("Job aborted due to stage failure:\n  Could not recove
 ECHOES = [
     RuntimeError("[../gloo/transport/tcp/pair.cc:553] Connection closed by peer [10.0.0.1]:4321"),
     RuntimeError("NCCL error: remote process exited or there was a network error"),
-    ConnectionResetError("Connection reset by peer"),
-    TimeoutError("Timed out waiting for clients"),
+    DistNetworkError("The client socket has failed to connect to any network address"),
+    DistBackendError("NCCL communicator was aborted on rank 1"),
+]
+# Of the user's own making, though the words are alike.
+NO_ECHOES = [
+    ConnectionRefusedError("[Errno 111] Connection refused"),
+    RuntimeError("the feature store said: connection refused"),
+    ValueError("unknown backend gloo"),
 ]
 
 
@@ -72,10 +79,20 @@ def test_of_several_causes_the_first_in_time_is_told(folder: str) -> None:
 
 
 @pytest.mark.usefixtures("clock")
-def test_where_all_are_echoes_the_first_of_them_is_told(folder: str) -> None:
+def test_where_all_are_echoes_a_rank_was_lost_and_a_retry_may_help(folder: str) -> None:
     for rank, echo in zip((2, 0, 1, 3), ECHOES, strict=True):
         leave_failure(folder, rank, raised(echo))
-    assert "rank 2" in _cause(SPARK_SAYS, folder).message
+    cause = _cause(SPARK_SAYS, folder)
+    assert (cause.code, cause.retry) == ("SDDP-405", True)
+    assert all(f"rank {rank} on" in cause.message for rank in range(4))
+
+
+@pytest.mark.parametrize("error", NO_ECHOES, ids=lambda error: type(error).__name__)
+def test_a_users_own_error_is_the_cause_whatever_its_words(folder: str, error: Exception) -> None:
+    leave_failure(folder, 1, raised(error))
+    cause = _cause(SPARK_SAYS, folder)
+    assert (cause.code, cause.retry) == ("SDDP-404", False)
+    assert str(error) in cause.message
 
 
 @pytest.mark.usefixtures("clock")
