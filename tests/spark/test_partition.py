@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from airflow_provider_sparkddp import storage
+from airflow_provider_sparkddp.runtime.data import write
 from airflow_provider_sparkddp.runtime.jobs import partition
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.manifests import TRAIN, VALIDATION, Manifest, data_uri
@@ -63,7 +64,11 @@ def test_every_row_lies_in_one_split_and_the_ranks_are_balanced(local_spark: Any
     assert values["rows"] == {TRAIN: rows, VALIDATION: manifest.rank_rows(VALIDATION)}
 
 
-def test_the_manifest_describes_what_lies_there(local_spark: Any, table: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("small", [0, 64 << 20], ids=["by the executors", "by the driver"])
+def test_the_manifest_describes_what_lies_there(
+    small: int, local_spark: Any, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(write, "SMALL", small)
     manifest, uri, _ = run(local_spark, tmp_path, of_table(table), columns=["id", "x"], seed=7)
     assert (manifest.seed, manifest.world_size) == (7, 2)
     assert [(c.name, c.type, c.minimum, c.maximum) for c in manifest.columns] == [

@@ -30,7 +30,7 @@ def parquet_file(uri: str, types: Mapping[str, str]) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise SparkDDPError(
             "SDDP-302",
-            f"Spark wrote {uri}, but this executor does not see it.",
+            f"Spark wrote {uri}, but it is not seen here.",
             "Set run_dir to storage that the Airflow worker, the driver and all executors share.",
         ) from error
     columns = {name: merged([group[name] for group in stats]) for name in types}

@@ -1,13 +1,13 @@
 """Parquet out: one shuffle into as many files as ranks, for each split; then what lies there is read back and described.
 
 Files are written by Spark's own writer into the try's folder, and described by the executors (rows, row groups, SHA-256, counts of
-nulls, NaN and infinities), so that nothing large passes through the driver.
+nulls, NaN and infinities), so that nothing large passes through the driver; a few small ones it describes itself.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from airflow_provider_sparkddp import storage
@@ -32,6 +32,8 @@ TYPES = {
     "timestamp_ntz": "timestamp",
 }
 FRACTION_BUCKETS = 1_000_000
+# Up to so many files and bytes the driver describes them itself.
+FEW, SMALL = 64, 64 << 20
 
 
 def column_types(frame: Any) -> dict[str, str]:
@@ -102,24 +104,32 @@ def write(frame: Any, folder: str, num_files: int) -> None:
 
 
 def described(spark: Any, folder: str, types: Mapping[str, str]) -> tuple[list[PartFile], list[Column]]:
-    """All Parquet files below the folder and their columns, as the executors see them through fsspec.
+    """All Parquet files below the folder and their columns, read through fsspec, as training will.
 
     Raises:
-        SparkDDPError: SDDP-302 when an executor doesn't see a file that Spark wrote.
+        SparkDDPError: SDDP-302 when a file that Spark wrote isn't seen where it is described.
     """
     names = [name for name in storage.files_below(folder) if name.endswith(".parquet")]
-    tasks = max(1, min(len(names), spark.sparkContext.defaultParallelism))
-    frame = spark.createDataFrame([(name,) for name in names], "name string").repartition(tasks) if names else None
-    if frame is None:
+    if not names:
         return [], []
-    wanted = dict(types)
-    rows = frame.mapInArrow(
-        lambda batches: _describe_files(batches, folder, wanted), "name string, facts string"
-    ).collect()
-    facts = {row["name"]: json.loads(row["facts"]) for row in rows}
+    if sum(storage.size(paths.join(folder, name)) for name in names[:FEW]) <= SMALL and len(names) <= FEW:
+        # Sooner done here than executors' Python is up.
+        facts = {name: describe.parquet_file(paths.join(folder, name), types) for name in names}
+    else:
+        facts = _described_by_executors(spark, folder, names, types)
     files = [_part_file(name, facts[name]) for name in sorted(facts)]
     stats = [facts[name]["columns"] for name in sorted(facts)]
     return files, [Column(name, type_, **describe.merged([s[name] for s in stats])) for name, type_ in types.items()]
+
+
+def _described_by_executors(
+    spark: Any, folder: str, names: Sequence[str], types: Mapping[str, str]
+) -> dict[str, dict[str, Any]]:
+    tasks = max(1, min(len(names), spark.sparkContext.defaultParallelism))
+    frame = spark.createDataFrame([(name,) for name in names], "name string").repartition(tasks)
+    wanted = dict(types)
+    rows = frame.mapInArrow(lambda batches: _describe_files(batches, folder, wanted), "name string, facts string")
+    return {row["name"]: json.loads(row["facts"]) for row in rows.collect()}
 
 
 def _part_file(name: str, facts: Mapping[str, Any]) -> PartFile:
