@@ -28,7 +28,9 @@ def ip(*arguments: str, check: bool = True) -> None:
 
 
 def remove_hosts() -> None:
-    for name in HOSTS:
+    for index, name in enumerate(HOSTS):
+        # The pair first: with its namespace it would go some time later, and its name be taken meanwhile.
+        ip("link", "del", f"sddpv{index}", check=False)
         ip("netns", "del", name, check=False)
     ip("link", "del", BRIDGE, check=False)
 
@@ -104,4 +106,6 @@ def test_without_the_interface_the_ranks_would_look_for_each_other_on_their_own_
 ) -> None:
     with pytest.raises(SparkDDPError) as caught:
         run(two_hosts, "without_interface", tmp_path, world_size=2)
+    assert caught.value.code == "SDDP-405"
+    assert "remote=[127.0.0.1]" in caught.value.message
     assert "127.0.0.1" in caught.value.details["traceback"]

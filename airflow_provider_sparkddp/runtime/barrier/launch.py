@@ -7,7 +7,7 @@ import re
 import socket
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -118,15 +118,9 @@ def _cause(error: Exception, folder: str) -> SparkDDPError:
                 found.append(wire.unpack("failure", storage.read_text(where), where))
     own = [body for body in found if not body["secondary"]]
     if not own:
-        noticed = ", ".join(f"rank {body['rank']} on {body['host']}" for body in found)
-        told = f"{noticed} lost the connection to it" if found else f"Spark says: {_first_lines(error)}"
-        return SparkDDPError(
-            "SDDP-405",
-            f"a rank ended without a word, as a killed process does; {told}",
-            "Look for memory limits and lost executors in Spark's UI; raise executor_memory or lower batch_size.",
-        )
+        return _lost(error, found)
     first = min(own, key=lambda body: float(body["time"]))
-    origin = {key: first[key] for key in ("rank", "host", "traceback")}
+    origin = _origin(first)
     if first["failure"]:
         known = Failure(**first["failure"])
         return SparkDDPError(known.code, f"rank {first['rank']}: {known.message}", known.remedy, known.details | origin)
@@ -136,6 +130,26 @@ def _cause(error: Exception, folder: str) -> SparkDDPError:
         "Its traceback stands above. Mend the model or the data, then clear the task.",
         origin,
     )
+
+
+def _lost(error: Exception, noticed: Sequence[Mapping[str, Any]]) -> SparkDDPError:
+    """A rank that left no word; the ranks that noticed say how it looked from there, which may also be the network."""
+    told, details = f"Spark says: {_first_lines(error)}", {}
+    if noticed:
+        first = min(noticed, key=lambda body: float(body["time"]))
+        ranks = ", ".join(f"rank {body['rank']} on {body['host']}" for body in noticed)
+        told, details = f"{ranks} lost the connection: {first['error'][:300]}", _origin(first)
+    return SparkDDPError(
+        "SDDP-405",
+        f"a rank ended without a word, as a killed process does, or can't be reached; {told}",
+        "Look for memory limits and lost executors in Spark's UI, and for firewalls between the executors; raise "
+        "executor_memory or lower batch_size.",
+        details,
+    )
+
+
+def _origin(failure: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: failure[key] for key in ("rank", "host", "traceback")}
 
 
 def _first_lines(error: Exception) -> str:
