@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from airflow_provider_sparkddp.spec import paths, wire
@@ -66,6 +66,11 @@ class Piece:
 Share = tuple[Piece, ...]
 
 
+def rows_of(shares: Sequence[Share]) -> list[int]:
+    """Rows of each share."""
+    return [sum(piece.rows for piece in share) for share in shares]
+
+
 @dataclass(frozen=True)
 class Manifest:
     """Everything that a training needs to know of its data.
@@ -95,12 +100,16 @@ class Manifest:
 
     def rank_rows(self, split: str) -> list[int]:
         """Rows of each rank of the split, for the manifest's own world size."""
-        return [sum(p.rows for p in share) for share in self.shares[split]]
+        return rows_of(self.shares[split])
 
     def rank_bytes(self, split: str) -> list[int]:
-        """Bytes on storage of each rank: a file's bytes in proportion to the rows that the rank reads of it."""
+        """Bytes on storage of each rank of the split, for the manifest's own world size."""
+        return self.bytes_of(self.shares[split])
+
+    def bytes_of(self, shares: Sequence[Share]) -> list[int]:
+        """Bytes on storage of each share: a file's bytes in proportion to the rows that are read of it."""
         size = [f.bytes / max(1, f.rows) for f in self.files]
-        return [round(sum(p.rows * size[p.file] for p in share)) for share in self.shares[split]]
+        return [round(sum(p.rows * size[p.file] for p in share)) for share in shares]
 
     def to_text(self) -> str:
         return wire.pack("manifest", asdict(self))

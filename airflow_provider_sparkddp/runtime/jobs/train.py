@@ -11,7 +11,7 @@ from airflow_provider_sparkddp.runtime.jobs.cluster import cores, prove_shared, 
 from airflow_provider_sparkddp.runtime.jobs.outcome import Outcome, table
 from airflow_provider_sparkddp.spec import paths
 from airflow_provider_sparkddp.spec.jobs import Job
-from airflow_provider_sparkddp.spec.manifests import TRAIN, VALIDATION, require_trainable
+from airflow_provider_sparkddp.spec.manifests import TRAIN, VALIDATION, require_trainable, rows_of
 from airflow_provider_sparkddp.storage.manifests import read_manifest
 
 RANK_FUNCTION = "airflow_provider_sparkddp.runtime.training.rank:train_rank"
@@ -35,10 +35,9 @@ def run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
         require_slots(spark, world_size, settings["executors_timeout"])
     with outcome.phase("check storage"):
         prove_shared(spark, job)
-    size = [f.bytes / max(1, f.rows) for f in manifest.files]
     of_ranks = {
-        "rank_rows": [sum(p.rows for p in share) for share in shares],
-        "rank_bytes": [round(sum(p.rows * size[p.file] for p in share)) for share in shares],
+        "rank_rows": rows_of(shares),
+        "rank_bytes": manifest.bytes_of(shares),
         "world_size": world_size,
     }
     with outcome.phase("train"):
@@ -60,7 +59,6 @@ def _rank_settings(job: Job, of_ranks: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **{name: job.settings[name] for name in names},
         **of_ranks,
-        "nonce": job.nonce,
         "progress": paths.join(job.directory, paths.PROGRESS),
         "model_folder": paths.join(job.directory, paths.MODEL),
     }

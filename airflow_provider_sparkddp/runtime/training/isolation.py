@@ -27,11 +27,14 @@ def isolated(environment: Mapping[str, str], threads: int) -> Iterator[None]:
     import numpy as np
     import torch
 
+    # Lightning keeps the process's rank as an attribute of this function.
+    from lightning_utilities.core.rank_zero import rank_zero_only
+
     before_environment, before_hook = dict(os.environ), sys.excepthook
     before_threads, before_random = torch.get_num_threads(), random.getstate()
     before_numpy, before_torch = np.random.get_state(), torch.get_rng_state()
     before_deterministic = torch.are_deterministic_algorithms_enabled()
-    before_ranks = [(holder, getattr(holder, "rank", None)) for holder in _rank_zero_holders()]
+    before_rank = getattr(rank_zero_only, "rank", None)
     os.environ.update(environment)
     torch.set_num_threads(threads)
     try:
@@ -46,15 +49,7 @@ def isolated(environment: Mapping[str, str], threads: int) -> Iterator[None]:
         np.random.set_state(before_numpy)
         torch.set_rng_state(before_torch)
         torch.use_deterministic_algorithms(before_deterministic)
-        for holder, rank in before_ranks:
-            _restore_rank(holder, rank)
-
-
-def _rank_zero_holders() -> list[Any]:
-    """Lightning keeps the process's rank as an attribute of functions."""
-    from lightning_utilities.core import rank_zero
-
-    return [rank_zero.rank_zero_only]
+        _restore_rank(rank_zero_only, before_rank)
 
 
 def _restore_rank(holder: Any, rank: int | None) -> None:

@@ -30,7 +30,7 @@ from airflow_provider_sparkddp.runtime.training.isolation import isolated, quiet
 from airflow_provider_sparkddp.runtime.training.precision.formats import input_dtype
 from airflow_provider_sparkddp.runtime.training.trainer import Seams, build_trainer
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
-from airflow_provider_sparkddp.spec.manifests import TRAIN, VALIDATION, Manifest
+from airflow_provider_sparkddp.spec.manifests import TRAIN, VALIDATION, Manifest, rows_of
 from airflow_provider_sparkddp.storage.manifests import read_manifest
 
 PARITY_ROWS = 256
@@ -95,7 +95,7 @@ def _data(manifest: Manifest, settings: Mapping[str, Any], info: RankInfo, dtype
 
     def load(split: str, seed: int | None) -> tuple[RankLoader, list[int]]:
         shares = shares_for(manifest, split, info.world_size)
-        rows = [sum(piece.rows for piece in share) for share in shares]
+        rows = rows_of(shares)
         table = read_share(manifest, settings["manifest"], shares[info.rank], columns)
         x, y = tensors(table, settings["features"], settings["target"], dtype)
         return RankLoader(x, y, steps(rows, settings["batch_size"]), seed, info.rank), rows
