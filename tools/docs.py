@@ -36,6 +36,8 @@ TYPES = {
     "bool": "True or False",
     "str": "text",
     "names": "list of names",
+    "name_or_names": "name or list of names",
+    "columns": "list of names, or dict of name -> SQL expression",
     "dict": "dict",
     "any": "see its meaning",
 }

@@ -28,7 +28,7 @@ TEXTS: dict[str, Explanation] = {
     "SDDP-102": Explanation(
         "The argument is part of the interface, but this version cannot do it yet. It is refused rather than ignored.",
         "One of the arguments listed in [What is not built yet](operators.md#what-is-not-built-yet), deploy mode "
-        "`cluster`, or a source with `jdbc_conn_id`.",
+        "`cluster`.",
         "Leave the argument out; the message names what to use instead, where there is something.",
     ),
     "SDDP-103": Explanation(
@@ -90,6 +90,12 @@ TEXTS: dict[str, Explanation] = {
         "`spark-defaults.conf`; better, let the hosts' own identity reach the storage. A source that needs a password is "
         "read in a function (`callable`) that fetches it where the driver runs.",
     ),
+    "SDDP-112": Explanation(
+        "The Airflow connection of a source's `jdbc_conn_id` does not exist, or says no JDBC URL.",
+        "A misspelt id; a connection without a host; a kind of database that this provider knows no URL for.",
+        "`airflow connections get ID` shows it. Set `jdbc_url` in its extra where the URL cannot be made of host, port and "
+        "schema.",
+    ),
     "SDDP-201": Explanation(
         "The source has no rows, or the split leaves none for training or none for validation.",
         "A filter or date that matches nothing; `validation={'after': …}` with a value beyond the last row (the value "
@@ -97,7 +103,7 @@ TEXTS: dict[str, Explanation] = {
         "Check the source; change `validation`, or set `validation=None` to train without validation rows.",
     ),
     "SDDP-202": Explanation(
-        "A split has fewer rows than there are ranks: some rank would have nothing to read. The validation task also "
+        "A split has fewer rows, or `group_by` fewer groups, than there are ranks: some rank would have nothing to read. The validation task also "
         "raises it for a manifest without validation rows.",
         "A tiny validation share with many ranks; `validation=None` and a validation task in the same DAG.",
         "Lower `num_nodes` or `devices`, or hold out more rows.",
@@ -142,6 +148,29 @@ TEXTS: dict[str, Explanation] = {
         "A Parquet file that the manifest lists is missing, or has other bytes than when the manifest was written.",
         "A clean-up job or another writer in the same folder; files copied without their manifest, or in part.",
         "Run the partition task again. Additional files in the folder do no harm: they are never read.",
+    ),
+    "SDDP-210": Explanation(
+        "A date or timestamp lies outside of the years 1 to 9999: Python and pandas cannot hold it.",
+        "A sentinel such as `9999-12-31 23:59:60` gone wrong, a number of milliseconds read as seconds, a year with a digit "
+        "too many.",
+        "Filter such rows by `where`, or mend the column by `columns={…: 'SQL expression'}`.",
+    ),
+    "SDDP-211": Explanation(
+        "The data differ from those of the manifest in `compare_with` by more than `drift` allows. Nothing was published.",
+        "A column that changed its type or vanished; a category that was never seen; another unit.",
+        "The log shows each difference. Mend the source, loosen the gate, or compare with a newer manifest.",
+    ),
+    "SDDP-212": Explanation(
+        "The files of the source do not agree with one another: their schemas differ, lines are malformed, or values of a "
+        "partition column lose something by the type that Spark gives them.",
+        "A column that was added or changed its type later; a line with a separator too many; a folder `code=007`.",
+        "The message names file and column. Mend the files, or accept it by `tolerate` in the source: then it is only counted "
+        "and shown.",
+    ),
+    "SDDP-213": Explanation(
+        "A column in `encode` cannot be encoded as asked, or an encoded column is used where it cannot be.",
+        "`index` for a number, `standardize` for text; a vocabulary too large; an encoded target.",
+        "Correct `encode`; the message names the column.",
     ),
     "SDDP-301": Explanation(
         "A file on storage could not be read or written, for another reason than that it is not there.",
@@ -196,6 +225,11 @@ TEXTS: dict[str, Explanation] = {
         "The task was stopped while its job ran, so the job ended and published nothing.",
         "Somebody marked the task failed or cleared it; `execution_timeout`; the Airflow worker went away.",
         "Airflow's retries apply; or clear the task to run it again.",
+    ),
+    "SDDP-310": Explanation(
+        "Spark has no jar for the source's format, the database or the storage's scheme.",
+        "Avro, Delta Lake, Iceberg and JDBC drivers do not come with Spark.",
+        "Give `packages` (Maven coordinates) or `jars` to the operator, or install the jar on the cluster; the message names it.",
     ),
     "SDDP-401": Explanation(
         "An import path (`model`, a source's `callable`, or a `$import`) cannot be imported where the job runs.",

@@ -26,6 +26,8 @@ class _Unknown:
 
 
 UNKNOWN: Final = _Unknown()
+# An empty field of the trigger form renders to "None" or "": for these types it can only mean "not set".
+EMPTY_IS_NONE = ("int", "float", "number", "bool", "columns", "name_or_names", "dict")
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ def check_arguments(declared: Mapping[str, Argument], values: Mapping[str, Any])
         value = values.get(name)
         if value is UNKNOWN:
             continue
+        if isinstance(value, str) and value.strip() in ("", "None") and argument.type in EMPTY_IS_NONE:
+            value = None
         if value is None or (argument.required and argument.type == "any" and value in ("", {})):
             if argument.required:
                 raise SparkDDPError("SDDP-101", f"{name} is not set.", f"Set {name} ({EXPECTED[argument.type]}).")
@@ -135,6 +139,22 @@ def _names(value: Any) -> list[str]:
     return list(parsed)
 
 
+def _name_or_names(value: Any) -> list[str]:
+    if isinstance(value, str) and not value.lstrip().startswith("["):
+        return [_str(value)]
+    return _names(value)
+
+
+def _columns(value: Any) -> list[str] | dict[str, str]:
+    """Names, or name -> SQL expression."""
+    parsed = _literal(value)
+    if not isinstance(parsed, Mapping):
+        return _names(parsed)
+    if not all(isinstance(part, str) and part for pair in parsed.items() for part in pair):
+        raise TypeError
+    return dict(parsed)
+
+
 def _dict(value: Any) -> dict[str, Any]:
     parsed = _literal(value)
     if not isinstance(parsed, Mapping):
@@ -153,6 +173,8 @@ CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "bool": _bool,
     "str": _str,
     "names": _names,
+    "name_or_names": _name_or_names,
+    "columns": _columns,
     "dict": _dict,
     "any": _any,
 }
@@ -163,6 +185,8 @@ EXPECTED: dict[str, str] = {
     "bool": "True or False",
     "str": "a text that is not empty",
     "names": "a list of names",
+    "name_or_names": "a name or a list of names",
+    "columns": "a list of names, or a dict of name -> SQL expression",
     "dict": "a dict",
     "any": "a value",
 }

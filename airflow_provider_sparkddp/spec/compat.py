@@ -67,8 +67,6 @@ DECIDED_BY_OPERATOR: dict[str, str] = {
 
 # (operator kind, argument) -> what it will do; refused with SDDP-102 until it does.
 NOT_BUILT: dict[tuple[str, str], str] = {
-    ("partition", "group_by"): "keeps whole groups in one rank",
-    ("partition", "order_by"): "sorts rows within a group",
     ("partition", "storage_conn_id"): "takes storage credentials from an Airflow connection",
     ("train", "storage_conn_id"): "takes storage credentials from an Airflow connection",
     ("export", "storage_conn_id"): "takes storage credentials from an Airflow connection",

@@ -32,9 +32,10 @@ CODES: dict[str, Code] = {
     "SDDP-109": Code("Java or Spark's launcher is missing"),
     "SDDP-110": Code("A version that is not supported"),
     "SDDP-111": Code("A secret where it would be seen"),
+    "SDDP-112": Code("The database connection is missing or incomplete"),
     # 2xx: the data
     "SDDP-201": Code("The source has no rows"),
-    "SDDP-202": Code("Fewer rows than ranks"),
+    "SDDP-202": Code("Fewer rows or groups than ranks"),
     "SDDP-203": Code("The source could not be read"),
     "SDDP-204": Code("A column is missing, doubled or reserved"),
     "SDDP-205": Code("A column type that cannot be trained on"),
@@ -52,6 +53,7 @@ CODES: dict[str, Code] = {
     "SDDP-307": Code("A GPU was asked for where Spark gave none"),
     "SDDP-308": Code("Spark could not run the job", retry=True),
     "SDDP-309": Code("The job was cancelled", retry=True),
+    "SDDP-310": Code("Spark lacks a package for the source or the storage"),
     # 4xx: training
     "SDDP-401": Code("The model cannot be imported"),
     "SDDP-402": Code("The model is not a LightningModule"),

@@ -17,6 +17,9 @@ TRAIN = "train"
 EXPORT = "export"
 VALIDATE = "validate"
 
+# Most rows of a row group, chosen by measurement: benchmarks/results.
+ROW_GROUP_ROWS = 131_072
+
 _COMMON = {"run_dir": Argument("str"), "storage_conn_id": Argument("str")}
 _ON_SPARK = {"cpus_per_rank": Argument("int", minimum=1), "executors_timeout": Argument("float", minimum=0)}
 ARGUMENTS: dict[str, dict[str, Argument]] = {
@@ -24,12 +27,27 @@ ARGUMENTS: dict[str, dict[str, Argument]] = {
         "source": Argument("dict", required=True),
         "num_nodes": Argument("int", required=True, minimum=1),
         "devices": Argument("int", required=True, minimum=1),
-        "columns": Argument("names"),
-        "group_by": Argument("any"),
-        "order_by": Argument("any"),
+        "columns": Argument("columns"),
+        "where": Argument("str"),
+        "sample": Argument("float"),
+        "limit": Argument("int", minimum=1),
+        "shuffle": Argument("bool", required=True),
+        "group_by": Argument("name_or_names"),
+        "order_by": Argument("name_or_names"),
         "validation": Argument("any"),
+        "test": Argument("any"),
         # Above it Lightning would choose a seed of its own.
         "seed": Argument("int", required=True, minimum=0, maximum=2**32 - 1),
+        "encode": Argument("dict"),
+        "files_per_rank": Argument("int", required=True, minimum=1, maximum=10_000),
+        "row_group_rows": Argument("int", required=True, minimum=1),
+        "compression": Argument("str", required=True),
+        "writer": Argument("str", required=True),
+        "compare_with": Argument("any"),
+        "drift": Argument("dict"),
+        "reuse": Argument("bool", required=True),
+        "fingerprint": Argument("str"),
+        "retention": Argument("float"),
         **_COMMON,
         **_ON_SPARK,
     },

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from airflow_provider_sparkddp import storage
-from airflow_provider_sparkddp.runtime.data import write
 from airflow_provider_sparkddp.runtime.jobs import partition
+from airflow_provider_sparkddp.runtime.partition import write
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.manifests import TRAIN, VALIDATION, Manifest, data_uri
 from tests.support import jobs

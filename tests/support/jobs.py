@@ -12,7 +12,18 @@ from airflow_provider_sparkddp.spec import jobs
 from airflow_provider_sparkddp.spec.jobs import CodeRef, Job
 
 DEFAULTS: dict[str, dict[str, Any]] = {
-    jobs.PARTITION: {"num_nodes": 2, "devices": 1, "seed": 0, "validation": None},
+    jobs.PARTITION: {
+        "num_nodes": 2,
+        "devices": 1,
+        "seed": 0,
+        "validation": None,
+        "shuffle": True,
+        "files_per_rank": 1,
+        "row_group_rows": jobs.ROW_GROUP_ROWS,
+        "compression": "zstd",
+        "writer": "auto",
+        "reuse": False,
+    },
     jobs.TRAIN: {"batch_size": 32, "trainer": {"max_epochs": 1}, "on_nan": "stop", "max_restarts": 0},
 }
 

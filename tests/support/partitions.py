@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from airflow_provider_sparkddp.runtime.data.describe import merged, parquet_file
 from airflow_provider_sparkddp.runtime.data.shards import deal
+from airflow_provider_sparkddp.runtime.partition.describe import merged, parquet_file
 from airflow_provider_sparkddp.spec.manifests import SPLITS, TRAIN, VALIDATION, Column, Manifest, PartFile
 
 # Arrow's name of a type -> Spark's.

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_sparkddp.spec import checks, compat, jobs
+from airflow_provider_sparkddp.spec import compat, jobs
+from airflow_provider_sparkddp.spec.checks.models import METRICS as METRICS_ALLOWED
+from airflow_provider_sparkddp.spec.checks.source import SOURCE_KEYS
 from airflow_provider_sparkddp.spec.errors import CODES
 from tools import docs
 from tools.error_texts import TEXTS
@@ -118,8 +120,8 @@ def test_the_tables_of_the_operators_page_name_what_is_allowed() -> None:
     page = (ROOT / "docs/reference/operators.md").read_text()
     for name in (*compat.ACCELERATORS, *compat.STRATEGIES, *compat.PRECISIONS):
         assert f"`{name}`" in page, name
-    assert ", ".join(checks.METRICS) in page
-    for kind in checks.SOURCE_KEYS:
+    assert ", ".join(METRICS_ALLOWED) in page
+    for kind in SOURCE_KEYS:
         assert f"`{kind}`" in page, kind
 
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from airflow_provider_sparkddp import storage
-from airflow_provider_sparkddp.runtime.data import shards, sources, write
+from airflow_provider_sparkddp.runtime.data import shards
 from airflow_provider_sparkddp.runtime.jobs.cluster import prove_shared
 from airflow_provider_sparkddp.runtime.jobs.outcome import Outcome, table
+from airflow_provider_sparkddp.runtime.partition import sources, write
 from airflow_provider_sparkddp.spec import paths
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.jobs import Job

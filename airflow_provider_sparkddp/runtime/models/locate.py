@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow_provider_sparkddp.runtime.imports import import_object
 from airflow_provider_sparkddp.spec import paths
-from airflow_provider_sparkddp.spec.checks import import_path
+from airflow_provider_sparkddp.spec.checks.values import import_path
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 
 # Classes of these are loaded without being named: modules (torch.nn.Module) only, no other object.

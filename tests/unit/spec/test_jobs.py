@@ -10,9 +10,10 @@ import pytest
 from airflow_provider_sparkddp.spec import checks, jobs
 from airflow_provider_sparkddp.spec.arguments import UNKNOWN
 from airflow_provider_sparkddp.spec.jobs import CodeRef, Job
+from tests.support.jobs import DEFAULTS
 from tests.support.refusals import refused
 
-PARTITION = {"source": {"table": "flights"}, "num_nodes": 2, "devices": 1, "validation": 0.1, "seed": 0}
+PARTITION = {**DEFAULTS[jobs.PARTITION], "source": {"table": "flights"}, "validation": 0.1}
 TRAIN = {
     "partitions": "file:///m.json",
     "model": "my_models:Net",
@@ -40,7 +41,36 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("partition", {"source": {"callable": "m:fn", "kwargs": [1]}}, "SDDP-101", "source['kwargs']"),
     ("partition", {"source": {"callable": "m:fn", "kwargs": {"a": {1}}}}, "SDDP-101", "not plain JSON"),
     ("partition", {"source": {"callable": "m:fn", "kwargs": {"a": float("nan")}}}, "SDDP-101", "not plain JSON"),
-    ("partition", {"source": {"jdbc_conn_id": "db", "table": "t"}}, "SDDP-102", "JDBC"),
+    ("partition", {"source": {"jdbc_conn_id": "db"}}, "SDDP-101", "exactly one of table and query"),
+    ("partition", {"source": {"jdbc_conn_id": "db", "table": "t", "query": "q"}}, "SDDP-101", "exactly one of"),
+    (
+        "partition",
+        {"source": {"jdbc_conn_id": "db", "table": "t", "lower_bound": 0}},
+        "SDDP-101",
+        "no partition_column",
+    ),
+    ("partition", {"source": {"jdbc_conn_id": "db", "table": "t", "password": "x"}}, "SDDP-101", "'password'"),
+    ("partition", {"source": {"sql": "  "}}, "SDDP-101", "source['sql'] is blank"),
+    ("partition", {"source": {"format": "csv", "path": []}}, "SDDP-101", "an empty list"),
+    ("partition", {"source": {"format": "csv", "path": "file:///x", "tolerate": ["all"]}}, "SDDP-101", "malformed"),
+    ("partition", {"columns": {"a": 1}}, "SDDP-101", "name -> SQL expression"),
+    ("partition", {"where": ""}, "SDDP-101", "where"),
+    ("partition", {"sample": 1.5}, "SDDP-101", "sample=1.5"),
+    ("partition", {"limit": 0}, "SDDP-101", "limit=0"),
+    ("partition", {"order_by": ["ds"]}, "SDDP-101", "without group_by"),
+    ("partition", {"group_by": ["a", "a"]}, "SDDP-101", "repeats itself"),
+    ("partition", {"group_by": ["a"], "shuffle": False}, "SDDP-101", "Leave one of the two out"),
+    ("partition", {"validation": 0.6, "test": 0.4}, "SDDP-101", "nothing to train on"),
+    ("partition", {"test": {"before": 1}}, "SDDP-101", "test has the keys 'before'"),
+    ("partition", {"validation": {"last_per_group": 0}, "group_by": "g", "order_by": "t"}, "SDDP-101", "at least 1"),
+    ("partition", {"encode": {"a": "one-hot"}}, "SDDP-101", "Allowed: index, standardize"),
+    ("partition", {"compression": "gzip"}, "SDDP-101", "zstd, snappy"),
+    ("partition", {"writer": "delta"}, "SDDP-101", "auto, spark, arrow"),
+    ("partition", {"drift": {"schema": True}}, "SDDP-101", "compare_with names nothing"),
+    ("partition", {"drift": {"mean": 1}, "compare_with": "file:///m.json"}, "SDDP-101", "max_mean_shift"),
+    ("partition", {"retention": 0}, "SDDP-101", "retention=0"),
+    ("partition", {"fingerprint": "v1"}, "SDDP-101", "reuse is not"),
+    ("partition", {"files_per_rank": 0}, "SDDP-101", "files_per_rank=0"),
     ("partition", {"num_nodes": 0}, "SDDP-101", "num_nodes=0"),
     ("partition", {"devices": True}, "SDDP-101", "devices=True"),
     ("partition", {"seed": -1}, "SDDP-101", "seed=-1"),
@@ -53,7 +83,7 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("partition", {"validation": {"before": 1}}, "SDDP-101", "'before'"),
     ("partition", {"validation": {"column": ["a"]}}, "SDDP-101", "validation['column']"),
     ("partition", {"validation": {"after": {"column": "ds"}}}, "SDDP-101", "'column' and 'value'"),
-    ("partition", {"validation": {"last_per_group": 12}}, "SDDP-102", "last_per_group"),
+    ("partition", {"validation": {"last_per_group": 12}}, "SDDP-101", "group_by is not set"),
     (
         "partition",
         {"validation": {"after": {"column": "ds", "value": datetime.date(2013, 11, 1)}}},

@@ -7,6 +7,7 @@ import pytest
 from airflow_provider_sparkddp.hooks.plan import check_conf
 from airflow_provider_sparkddp.spec import jobs
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
+from tests.support.jobs import DEFAULTS
 
 SECRETS = [
     "spark.hadoop.fs.s3a.secret.key",
@@ -50,5 +51,5 @@ def test_what_is_no_secret_passes(key: str) -> None:
 )
 def test_a_secret_in_a_source_is_refused_without_its_value(source: dict[str, object]) -> None:
     with pytest.raises(SparkDDPError, match="SDDP-111") as caught:
-        jobs.check("partition", {"source": source, "num_nodes": 1, "devices": 1, "seed": 0})
+        jobs.check("partition", {**DEFAULTS[jobs.PARTITION], "source": source})
     assert "hunter2" not in str(caught.value)

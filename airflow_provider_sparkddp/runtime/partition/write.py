@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from airflow_provider_sparkddp import storage
-from airflow_provider_sparkddp.runtime.data import describe
-from airflow_provider_sparkddp.runtime.data.sources import quoted
+from airflow_provider_sparkddp.runtime.partition import describe
+from airflow_provider_sparkddp.runtime.partition.sources import quoted
 from airflow_provider_sparkddp.spec import paths
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.manifests import TRAIN, VALIDATION, Column, PartFile
