@@ -103,8 +103,8 @@ TEXTS: dict[str, Explanation] = {
         "Check the source; change `validation`, or set `validation=None` to train without validation rows.",
     ),
     "SDDP-202": Explanation(
-        "A split has fewer rows, or `group_by` fewer groups, than there are ranks: some rank would have nothing to read. The validation task also "
-        "raises it for a manifest without validation rows.",
+        "A split has fewer rows, or `group_by` fewer groups, than there are ranks: some rank would have nothing to read. "
+        "The validation task also raises it for a manifest without validation rows.",
         "A tiny validation share with many ranks; `validation=None` and a validation task in the same DAG.",
         "Lower `num_nodes` or `devices`, or hold out more rows.",
     ),

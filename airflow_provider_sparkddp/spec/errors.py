@@ -43,6 +43,10 @@ CODES: dict[str, Code] = {
     "SDDP-207": Code("Numbers that float32 cannot hold"),
     "SDDP-208": Code("The manifest is missing, changed or not a manifest"),
     "SDDP-209": Code("A partition file is missing or changed"),
+    "SDDP-210": Code("Dates outside of the years 1 to 9999"),
+    "SDDP-211": Code("The data drifted beyond a gate"),
+    "SDDP-212": Code("The source's files disagree or are malformed"),
+    "SDDP-213": Code("A column that cannot be encoded as asked"),
     # 3xx: storage and the cluster
     "SDDP-301": Code("Storage cannot be written or read", retry=True),
     "SDDP-302": Code("The run directory is not shared"),
