@@ -177,7 +177,7 @@ REFUSED = {
         "SELECT id, true AS v FROM range(9)",
         {"validation": {"column": "v"}},
         "SDDP-201",
-        "all 9 rows are for validation",
+        "all rows are held out (9 for validation)",
     ),
     "no row in validation": (
         "SELECT id, false AS v FROM range(9)",

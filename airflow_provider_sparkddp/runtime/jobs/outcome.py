@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
+
+from airflow_provider_sparkddp.runtime.jobs.stage_progress import stages_told
 
 
 @dataclass
@@ -18,10 +20,12 @@ class Outcome:
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
+    def phase(self, name: str, spark: Any = None) -> Iterator[None]:
+        """Times a part of the job, and tells that it begins; with `spark` also how far its tasks are."""
         print(f"sparkddp: {name} …", flush=True)
         started = monotonic()
-        yield
+        with stages_told(spark, name) if spark else nullcontext():
+            yield
         self.seconds[name] = monotonic() - started
 
 

@@ -3,139 +3,168 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_sparkddp import storage
-from airflow_provider_sparkddp.runtime.data import shards
+from airflow_provider_sparkddp.runtime.data import encoders, shards
 from airflow_provider_sparkddp.runtime.jobs.cluster import prove_shared
-from airflow_provider_sparkddp.runtime.jobs.outcome import Outcome, table
-from airflow_provider_sparkddp.runtime.partition import sources, write
+from airflow_provider_sparkddp.runtime.jobs.outcome import Outcome
+from airflow_provider_sparkddp.runtime.jobs.partition_summary import summary, values
+from airflow_provider_sparkddp.runtime.partition import groups, rows, sources, splits, types, write
 from airflow_provider_sparkddp.spec import paths
-from airflow_provider_sparkddp.spec.errors import SparkDDPError
+from airflow_provider_sparkddp.spec.errors import SparkDDPError, nearest
 from airflow_provider_sparkddp.spec.jobs import Job
-from airflow_provider_sparkddp.spec.manifests import SPLITS, TRAIN, VALIDATION, Column, Manifest, PartFile
+from airflow_provider_sparkddp.spec.manifests import SPLITS, TEST, TRAIN, VALIDATION, Column, Manifest, PartFile
 
-# XCom lies in Airflow's database: above this many names it holds a pointer to the manifest alone.
-NAMES_IN_XCOM = 500
+
+@dataclass
+class Prepared:
+    """The rows to write: with the split's name, usable types, and nothing that isn't wanted."""
+
+    frame: Any
+    types: dict[str, Column]
+    lines: list[str] = field(default_factory=list)
 
 
 def run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
-    """Read, split, write, describe, and commit the manifest last.
+    """Read, split, place, write, describe, and commit the manifest last.
 
     Raises:
-        SparkDDPError: codes 201 to 206, 301, 302, 308.
+        SparkDDPError: codes 201 to 213, 301, 302, 308, 310.
     """
     outcome, settings = Outcome(), job.settings
-    world_size = settings["num_nodes"] * settings["devices"]
     folder = paths.join(job.directory, paths.DATA)
     with outcome.phase("check storage"):
         prove_shared(spark, job)
     with outcome.phase("read source"):
-        frame, types = _prepared(spark, settings)
-    with outcome.phase("write partitions"):
-        _write(frame, folder, world_size, settings["source"])
-    with outcome.phase("describe files"):
-        files, columns = write.described(spark, folder, types)
-    _require_rows(files, settings)
-    used = [split for split in SPLITS if any(f.split == split for f in files)]
-    manifest = Manifest(
-        num_nodes=settings["num_nodes"],
-        devices=settings["devices"],
-        seed=settings["seed"],
-        columns=tuple(columns),
-        files=tuple(files),
-        shares={split: shards.deal(files, split, world_size) for split in used},
-        source=sources.describe(settings["source"]),
-    )
-    still_wanted()
+        prepared = _prepared(spark, settings)
+    binned = bool(settings["group_by"])
+    with outcome.phase("plan groups" if binned else "plan files"):
+        placed = _placed(prepared, settings)
+    with outcome.phase("write partitions", spark):
+        names = _write(placed, folder, settings)
+    with outcome.phase("describe files", spark):
+        found = write.described(spark, folder, names, prepared.types, settings["encode"] or {}, binned)
+    _require_rows(found.files, settings)
+    manifest = _manifest(settings, found)
     uri = paths.join(job.directory, paths.MANIFEST)
-    storage.write_text(uri, manifest.to_text())
-    outcome.values, outcome.summary = _values(manifest, uri), _summary(manifest)
+    with outcome.phase("publish manifest"):
+        still_wanted()
+        storage.write_text(uri, manifest.to_text())
+    outcome.values = values(manifest, uri)
+    outcome.summary = [*summary(manifest, outcome.seconds), *prepared.lines]
     return outcome
 
 
-def _prepared(spark: Any, settings: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
-    """The source's wanted columns with the split's name, and the types of the columns that are kept."""
-    validation = settings["validation"]
-    deciding = write.split_column(validation)
-    # The split's own column is needed to decide; as {"column": …} it is constant in each split, and so not kept.
-    extra = [deciding] if deciding else []
-    frame = sources.project(sources.read(spark, settings["source"]), settings["columns"], extra)
-    types = write.column_types(frame)
-    split = write.with_split(frame, validation, settings["seed"])
-    if isinstance(validation, Mapping) and "column" in validation:
-        split = split.drop(deciding)
-        types.pop(str(deciding))
-    return split, types
-
-
-def _write(frame: Any, folder: str, world_size: int, source: Mapping[str, Any]) -> None:
-    """Raises SparkDDPError SDDP-203: Spark reads lazily, so what is wrong with the source shows here."""
+def _prepared(spark: Any, settings: Mapping[str, Any]) -> Prepared:
+    """The source's wanted rows and columns with the split's name, and the types of the columns that are kept."""
+    validation, test = settings["validation"], settings["test"]
+    grouped, ordered = settings["group_by"] or [], settings["order_by"] or []
+    needed = [*splits.deciding_columns(validation, test), *grouped, *ordered]
+    source = settings["source"]
+    frame = sources.read(spark, source)
     try:
-        write.write(frame, folder, world_size)
+        frame = rows.project(frame, settings["columns"], needed)
+        frame, kinds = types.usable(frame)
+        frame = rows.kept(frame, settings["where"], settings["sample"], settings["limit"], settings["seed"])
+        _require_encodable(settings["encode"] or {}, kinds)
+        kinds = types.with_lengths(frame, kinds)
+        frame = splits.with_splits(frame, validation, test, settings["seed"], grouped, ordered)
+    except SparkDDPError:
+        raise
     except Exception as error:
         raise sources.unreadable(source, error) from error
+    flags = splits.flag_columns(validation, test)
+    return Prepared(frame.drop(*flags), {name: kind for name, kind in kinds.items() if name not in flags})
+
+
+def _require_encodable(encode: Mapping[str, str], kinds: Mapping[str, Column]) -> None:
+    for name, kind in encode.items():
+        if name not in kinds:
+            raise SparkDDPError(
+                "SDDP-204",
+                f"encode names {name!r}, which is not among the kept columns: {', '.join(kinds)}.",
+                f"{nearest(name, kinds)}Correct the name, or add it to columns.",
+            )
+        encoders.require_encodable(name, kind, kinds[name].type)
+
+
+def _placed(prepared: Prepared, settings: Mapping[str, Any]) -> Any:
+    """The rows in the partitions in which they are to be written."""
+    ranks, files = settings["num_nodes"] * settings["devices"], settings["files_per_rank"]
+    grouped, ordered = settings["group_by"], settings["order_by"] or []
+    if grouped:
+        try:
+            packing = groups.plan(prepared.frame, grouped, ranks, files)
+            prepared.lines += groups.lines(prepared.frame, packing, grouped, ranks)
+            return groups.placed(prepared.frame, packing, grouped, ordered, ranks * files)
+        except SparkDDPError:
+            raise
+        except Exception as error:
+            raise sources.unreadable(settings["source"], error) from error
+    return write.exchanged(prepared.frame, ranks * files) if settings["shuffle"] else prepared.frame
+
+
+def _write(frame: Any, folder: str, settings: Mapping[str, Any]) -> list[str]:
+    """Raises SparkDDPError SDDP-203: Spark reads lazily, so what is wrong with the source shows here."""
+    one_split = settings["validation"] is None and settings["test"] is None
+    layout = write.Layout(settings["compression"], settings["row_group_rows"], TRAIN if one_split else None)
+    try:
+        write.write(frame, folder, layout)
+    except Exception as error:
+        raise sources.unreadable(settings["source"], error) from error
+    return write.names_in(folder)
 
 
 def _require_rows(files: list[PartFile], settings: Mapping[str, Any]) -> None:
-    rows = {split: sum(f.rows for f in files if f.split == split) for split in {f.split for f in files}}
-    undecided = sum(count for split, count in rows.items() if split not in SPLITS)
+    count = {split: sum(f.rows for f in files if f.split == split) for split in {f.split for f in files}}
+    undecided = sum(rows for split, rows in count.items() if split not in SPLITS)
     if undecided:
         raise SparkDDPError(
             "SDDP-206",
-            f"validation={settings['validation']!r} is decided by a column that is null in {undecided} rows.",
+            f"validation={settings['validation']!r}, test={settings['test']!r} are decided by a column that is null in "
+            f"{undecided} rows.",
             "Fill or drop those rows in the source.",
         )
-    if not sum(rows.values()):
+    if not sum(count.values()):
         raise SparkDDPError(
             "SDDP-201",
             f"{sources.describe(settings['source'])} gave no rows.",
             "Check the path, the table or the filter; nothing was published.",
         )
-    if not rows.get(TRAIN):
+    if not count.get(TRAIN):
+        held = " and ".join(f"{count[split]} for {split}" for split in (VALIDATION, TEST) if count.get(split))
         raise SparkDDPError(
             "SDDP-201",
-            f"all {rows[VALIDATION]} rows are for validation, none for training.",
-            f"Change validation={settings['validation']!r}.",
+            f"all rows are held out ({held}), none is for training.",
+            f"Change validation={settings['validation']!r} or test={settings['test']!r}.",
         )
-    if settings["validation"] is not None and not rows.get(VALIDATION):
-        raise SparkDDPError(
-            "SDDP-201",
-            f"validation={settings['validation']!r} holds out no row of {rows[TRAIN]}.",
-            "Change validation, or set validation=None to train without.",
-        )
+    for split in (VALIDATION, TEST):
+        if settings[split] is not None and not count.get(split):
+            raise SparkDDPError(
+                "SDDP-201",
+                f"{split}={settings[split]!r} holds out no row of {sum(count.values())}.",
+                f"Change {split}, or set {split}=None to go without.",
+            )
 
 
-def _values(manifest: Manifest, uri: str) -> dict[str, Any]:
-    names = [f.name for f in manifest.files]
-    return {
-        "manifest": uri,
-        "files": names if len(names) <= NAMES_IN_XCOM else [],
-        "num_files": len(names),
-        "rows": {split: manifest.rank_rows(split) for split in manifest.shares} if manifest.world_size <= 500 else {},
-        "total_rows": {split: manifest.rows(split) for split in manifest.shares},
-        "bytes": sum(f.bytes for f in manifest.files),
-        "num_nodes": manifest.num_nodes,
-        "devices": manifest.devices,
-    }
-
-
-def _summary(manifest: Manifest) -> list[str]:
-    splits = list(manifest.shares)
-    rows = {split: manifest.rank_rows(split) for split in splits}
-    sizes = {split: manifest.rank_bytes(split) for split in splits}
-    ranks = range(min(manifest.world_size, 50))
-    body = [[rank, *(figure[split][rank] for split in splits for figure in (rows, sizes))] for rank in ranks]
-    header = ["rank", *(f"{split} {what}" for split in splits for what in ("rows", "bytes"))]
-    mean = manifest.rows(TRAIN) / manifest.world_size
-    gaps = [_gap_line(column) for column in manifest.columns if column.nulls or column.nans or column.infinities]
-    return [
-        f"{manifest.source}: {sum(f.rows for f in manifest.files):,} rows in {len(manifest.files)} files",
-        *table(header, body),
-        f"largest rank / mean: {max(rows[TRAIN]) / mean:.3f}",
-        *gaps,
-    ]
-
-
-def _gap_line(column: Column) -> str:
-    return f"column {column.name}: {column.nulls:,} nulls, {column.nans:,} NaN, {column.infinities:,} infinities"
+def _manifest(settings: Mapping[str, Any], found: write.Described) -> Manifest:
+    """Raises SparkDDPError SDDP-202 where a rank would have nothing to read."""
+    ranks, used = (
+        settings["num_nodes"] * settings["devices"],
+        [s for s in SPLITS if any(f.split == s for f in found.files)],
+    )
+    bins = settings["files_per_rank"] if settings["group_by"] else None
+    return Manifest(
+        num_nodes=settings["num_nodes"],
+        devices=settings["devices"],
+        seed=settings["seed"],
+        columns=tuple(found.columns),
+        files=tuple(found.files),
+        shares={split: shards.deal(found.files, split, ranks, bins) for split in used},
+        source=sources.describe(settings["source"]),
+        group_by=tuple(settings["group_by"] or ()),
+        order_by=tuple(settings["order_by"] or ()),
+        encoders=found.encoders,
+    )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from airflow_provider_sparkddp.runtime.imports import import_object
-from airflow_provider_sparkddp.spec.errors import SparkDDPError, nearest
+from airflow_provider_sparkddp.spec.errors import SparkDDPError
 
 
 def read(spark: Any, source: Mapping[str, Any]) -> Any:
@@ -64,41 +64,3 @@ def _first_line(error: Exception) -> str:
     text = str(error).strip()
     cut = text.split("JVM stacktrace")[0].split("\n\tat ")[0]
     return " ".join(cut.split())[:1000]
-
-
-def project(frame: Any, columns: Sequence[str] | None, extra: Sequence[str]) -> Any:
-    """Only the named columns, and those in `extra` that the split needs.
-
-    Raises:
-        SparkDDPError: SDDP-204 for a column that is missing, stands there twice, or has a reserved or unsafe name.
-    """
-    available = list(frame.columns)
-    lowered = [name.lower() for name in available]
-    doubled = sorted({name for name in available if lowered.count(name.lower()) > 1})
-    if doubled:
-        raise SparkDDPError(
-            "SDDP-204", f"the source has the columns {', '.join(doubled)}: the same name twice.", "Rename or drop one."
-        )
-    wanted = list(dict.fromkeys([*(columns or available), *extra]))
-    for name in wanted:
-        if name not in available:
-            raise SparkDDPError(
-                "SDDP-204",
-                f"the column {name!r} is not in the source; it has: {', '.join(available)}.",
-                f"{nearest(name, available)}Correct the name.",
-            )
-        _require_safe(name)
-    return frame.select(*(quoted(name) for name in wanted))
-
-
-def _require_safe(name: str) -> None:
-    if name.lower().startswith("sparkddp_") or "`" in name or "." in name or name != name.strip():
-        raise SparkDDPError(
-            "SDDP-204",
-            f"the column name {name!r} holds a dot, a backtick or outer spaces, or begins with 'sparkddp_'.",
-            "Rename it in the source; letters, digits, '_', inner spaces and any alphabet are fine.",
-        )
-
-
-def quoted(name: str) -> str:
-    return f"`{name}`"

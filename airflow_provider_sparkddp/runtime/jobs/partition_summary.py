@@ -1,0 +1,74 @@
+"""What a partition job tells of its manifest: the small values of its XCom, and the table that a person wants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow_provider_sparkddp.runtime.jobs.outcome import table
+from airflow_provider_sparkddp.spec.manifests import TRAIN, Column, Manifest
+
+# XCom lies in Airflow's database: above this many names it holds a pointer to the manifest alone.
+NAMES_IN_XCOM = 200
+MOST_RANKS, MOST_COLUMNS = 50, 100
+
+
+def values(manifest: Manifest, uri: str) -> dict[str, Any]:
+    names = [f.name for f in manifest.files]
+    return {
+        "manifest": uri,
+        "files": names if len(names) <= NAMES_IN_XCOM else [],
+        "num_files": len(names),
+        "rows": {split: manifest.rank_rows(split) for split in manifest.shares} if manifest.world_size <= 500 else {},
+        "total_rows": {split: manifest.rows(split) for split in manifest.shares},
+        "bytes": sum(f.bytes for f in manifest.files),
+        "num_nodes": manifest.num_nodes,
+        "devices": manifest.devices,
+    }
+
+
+def summary(manifest: Manifest, seconds: Mapping[str, float]) -> list[str]:
+    """Rows and bytes a rank, skew, what each column holds, encoders, and where the time went."""
+    splits = list(manifest.shares)
+    rows = {split: manifest.rank_rows(split) for split in splits}
+    sizes = {split: manifest.rank_bytes(split) for split in splits}
+    ranks = range(min(manifest.world_size, MOST_RANKS))
+    body = [[rank, *(figure[split][rank] for split in splits for figure in (rows, sizes))] for rank in ranks]
+    header = ["rank", *(f"{split} {what}" for split in splits for what in ("rows", "bytes"))]
+    mean = manifest.rows(TRAIN) / manifest.world_size
+    left = manifest.world_size - len(ranks)
+    return [
+        f"{manifest.source}: {sum(f.rows for f in manifest.files):,} rows in {len(manifest.files):,} files, "
+        f"{sum(f.bytes for f in manifest.files):,} bytes",
+        *table(header, body),
+        *([f"… and {left:,} more ranks"] if left > 0 else []),
+        f"largest rank / mean: {max(rows[TRAIN]) / mean:.3f}",
+        "",
+        *columns(manifest),
+        "",
+        *table(["phase", "seconds"], [[name, round(value, 1)] for name, value in seconds.items()]),
+    ]
+
+
+def columns(manifest: Manifest) -> list[str]:
+    shown = manifest.columns[:MOST_COLUMNS]
+    body = [
+        [c.name, _type(c), c.nulls, c.nans, c.infinities, c.minimum, c.maximum, c.mean, _encoder(manifest, c)]
+        for c in shown
+    ]
+    left = len(manifest.columns) - len(shown)
+    return [
+        *table(["column", "type", "nulls", "NaN", "infinities", "minimum", "maximum", "mean", "encoded"], body),
+        *([f"… and {left:,} more columns"] if left > 0 else []),
+    ]
+
+
+def _type(column: Column) -> str:
+    return f"{column.element}[{column.length}]" if column.type == "array" else column.type
+
+
+def _encoder(manifest: Manifest, column: Column) -> str | None:
+    encoder = manifest.encoders.get(column.name)
+    if encoder is None:
+        return None
+    return f"index of {len(encoder['values']):,}" if encoder["kind"] == "index" else "standardized"

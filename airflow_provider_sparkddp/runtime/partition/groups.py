@@ -1,0 +1,212 @@
+"""Whole groups in one rank: counted by Spark, packed longest-first on the driver, and given back to Spark as a small table.
+
+A group is known by the 64-bit hash of its key. Two groups with one hash, should that ever be, share a bin: nothing is torn. With
+more than `MOST_GROUPS` groups, buckets of hashes are packed instead, so that the driver holds at most `BUCKETS` numbers a split.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from airflow_provider_sparkddp.runtime.partition.rows import quoted
+from airflow_provider_sparkddp.runtime.partition.splits import SPLIT
+from airflow_provider_sparkddp.spec.errors import SparkDDPError
+from airflow_provider_sparkddp.spec.manifests import SPLITS, TRAIN
+
+# What the driver holds at most: 200,000 hashes and counts are about 10 MB, and so is the table that Spark broadcasts.
+MOST_GROUPS = 200_000
+BUCKETS = 1 << 16
+KEY, BIN = "sparkddp_key", "sparkddp_bin"
+# Largest rank / mean that is kept silent about.
+SKEW = 1.02
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Which bin each group (or bucket of groups) goes to.
+
+    Attributes:
+        keys: int64, (groups,): hash of the group's key, or number of its bucket.
+        bins: int32, (groups,).
+        rows: split -> int64, (groups,).
+        groups: number of groups a bin, (bins,).
+        bucketed: whether the keys are buckets.
+    """
+
+    keys: Any
+    bins: Any
+    rows: dict[str, Any]
+    groups: Any
+    bucketed: bool
+
+    def bin_rows(self, split: str) -> Any:
+        """Rows of the split in each bin."""
+        return np.bincount(self.bins, weights=self.rows[split], minlength=len(self.groups)).astype(np.int64)
+
+
+def pack(rows: Any, bins: int) -> Any:
+    """The bin of each group: longest first, each into the bin that is least full so far.
+
+    No bin then holds more than the largest group or 4/3 of the best possible (R. L. Graham, 1969).
+
+    Args:
+        rows: (groups,) rows of each group.
+
+    Returns:
+        int32, (groups,).
+    """
+    order = np.argsort(-np.asarray(rows, dtype=np.int64), kind="stable")
+    found = np.empty(len(order), dtype=np.int32)
+    heap = [(0, place) for place in range(bins)]
+    sizes = np.asarray(rows)[order].tolist()
+    for group, size in zip(order.tolist(), sizes, strict=True):
+        load, place = heap[0]
+        found[group] = place
+        heapq.heapreplace(heap, (load + size, place))
+    return found
+
+
+def plan(frame: Any, group_by: Sequence[str], world_size: int, files_per_rank: int) -> Packing:
+    """Count the rows of each group and pack the groups.
+
+    A group goes by its training rows; one without any by those of its own split, so that each split is balanced.
+
+    Raises:
+        SparkDDPError: SDDP-202 for fewer groups than ranks, SDDP-206 for nulls in a group's key.
+    """
+    keys, rows, groups, bucketed = _counted(frame, group_by)
+    _require_enough(int(groups.sum()), group_by, world_size)
+    place, bins = np.zeros(len(keys), dtype=np.int32), world_size * files_per_rank
+    left = np.ones(len(keys), dtype=bool)
+    for split in SPLITS:
+        mine = np.flatnonzero(left & (rows[split] > 0))
+        place[mine] = _bins(rows[split][mine], world_size, files_per_rank)
+        left[mine] = False
+    return Packing(keys, place, rows, np.bincount(place, weights=groups, minlength=bins).astype(np.int64), bucketed)
+
+
+def _bins(rows: Any, world_size: int, files_per_rank: int) -> Any:
+    """Packed into ranks first, so that these are balanced, then each rank's groups into its files."""
+    ranks = pack(rows, world_size)
+    if files_per_rank == 1:
+        return ranks
+    found = np.empty_like(ranks)
+    for rank in range(world_size):
+        mine = np.flatnonzero(ranks == rank)
+        found[mine] = rank * files_per_rank + pack(rows[mine], files_per_rank)
+    return found
+
+
+def _require_enough(groups: int, group_by: Sequence[str], world_size: int) -> None:
+    if 0 < groups < world_size:
+        raise SparkDDPError(
+            "SDDP-202",
+            f"group_by={list(group_by)!r} gives {groups} groups for {world_size} ranks; a group stays whole in one rank.",
+            f"Set num_nodes x devices to at most {groups}, group by a finer column, or leave group_by out.",
+        )
+
+
+def key(group_by: Sequence[str]) -> Any:
+    """The hash by which a group is known."""
+    from pyspark.sql import functions as F
+
+    return F.xxhash64(*(F.col(quoted(name)) for name in group_by))
+
+
+def _counted(frame: Any, group_by: Sequence[str]) -> tuple[Any, dict[str, Any], Any, bool]:
+    """Keys, rows of each split, groups behind each key, and whether keys are buckets: one pass over the source."""
+    from pyspark.sql import functions as F
+
+    nameless = F.lit(False)
+    for name in group_by:
+        nameless |= F.col(quoted(name)).isNull()
+    counts = (
+        frame.select(key(group_by).alias(KEY), SPLIT, nameless.alias("nameless"))
+        .groupBy(KEY)
+        .agg(
+            *(F.count_if(F.col(SPLIT) == split).alias(split) for split in SPLITS),
+            F.count_if("nameless").alias("nameless"),
+        )
+        .persist()
+    )
+    try:
+        found = counts.agg(F.count("*").alias("groups"), F.sum("nameless").alias("nameless")).first()
+        _refuse_nulls(found["nameless"] or 0, group_by)
+        bucketed = found["groups"] > MOST_GROUPS
+        if bucketed:
+            sums = [F.sum(split).alias(split) for split in SPLITS]
+            wanted = counts.groupBy(F.pmod(KEY, F.lit(BUCKETS)).alias(KEY)).agg(*sums, F.count("*").alias("groups"))
+        else:
+            wanted = counts.select(KEY, *SPLITS, F.lit(1).cast("long").alias("groups"))
+        # In an order of their own: the packing must not depend on how Spark happened to give them.
+        table = wanted.toArrow().sort_by(KEY)
+    finally:
+        counts.unpersist()
+    numbers = {name: table.column(name).to_numpy() for name in (KEY, "groups", *SPLITS)}
+    return numbers[KEY], {split: numbers[split] for split in SPLITS}, numbers["groups"], bucketed
+
+
+def _refuse_nulls(rows: int, group_by: Sequence[str]) -> None:
+    if rows:
+        raise SparkDDPError(
+            "SDDP-206",
+            f"group_by={list(group_by)!r} is null in {rows} rows: they belong to no group.",
+            "Drop them by where='… IS NOT NULL', or fill them by columns={…: 'coalesce(…)'}.",
+        )
+
+
+def placed(frame: Any, packing: Packing, group_by: Sequence[str], order_by: Sequence[str], bins: int) -> Any:
+    """The rows, each group in the partition of its bin and sorted there; one exchange."""
+    import pyarrow as pa
+    from pyspark.sql import functions as F
+
+    spark = frame.sparkSession
+    table = pa.table({KEY: pa.array(packing.keys, pa.int64()), BIN: pa.array(packing.bins, pa.int32())})
+    found = key(group_by)
+    known = F.pmod(found, F.lit(BUCKETS)) if packing.bucketed else found
+    joined = frame.withColumn(KEY, known.cast("long")).join(F.broadcast(spark.createDataFrame(table)), KEY)
+    ordered = [F.col(quoted(name)) for name in (*group_by, *order_by)]
+    return joined.repartitionById(bins, F.col(BIN)).drop(KEY, BIN).sortWithinPartitions(SPLIT, *ordered)
+
+
+def lines(frame: Any, packing: Packing, group_by: Sequence[str], world_size: int) -> list[str]:
+    """For a person: how many groups there are and a rank has, and the warning of `skew_lines`."""
+    ranks = packing.groups.reshape(world_size, -1).sum(axis=1)
+    how = f", packed as {len(packing.keys):,} buckets of hashes" if packing.bucketed else ""
+    counts = f"{ranks.min():,} to {ranks.max():,} a rank"
+    told = f"{int(packing.groups.sum()):,} groups by {', '.join(group_by)}, {counts}{how}"
+    return [told, *skew_lines(frame, packing, group_by, world_size)]
+
+
+def skew_lines(frame: Any, packing: Packing, group_by: Sequence[str], world_size: int) -> list[str]:
+    """A warning that names the largest group, where it or the packing leaves a rank with more than 1.02 x the mean."""
+    loads = packing.bin_rows(TRAIN)
+    ranks = loads.reshape(world_size, -1).sum(axis=1)
+    mean = loads.sum() / world_size
+    if ranks.max() <= SKEW * mean:
+        return []
+    place = int(np.argmax(packing.rows[TRAIN]))
+    return [
+        f"WARNING: the largest rank has {ranks.max() / mean:.2f} x the mean rows; the largest group, "
+        f"{_named(frame, packing, group_by, place)}, has {packing.rows[TRAIN][place]:,} rows ({mean:,.0f} a rank are the mean). "
+        "Fewer ranks, or more groups, would balance better."
+    ]
+
+
+def _named(frame: Any, packing: Packing, group_by: Sequence[str], place: int) -> str:
+    """The group's key as a person knows it."""
+    from pyspark.sql import functions as F
+
+    if packing.bucketed:
+        return "in one of the buckets of groups"
+    row = (
+        frame.where(key(group_by) == F.lit(int(packing.keys[place])).cast("long"))
+        .select(*map(quoted, group_by))
+        .first()
+    )
+    return ", ".join(f"{name}={row[name]!r}" for name in group_by) if row else "unnamed"
