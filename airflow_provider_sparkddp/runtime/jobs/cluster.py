@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 import sys
@@ -28,6 +29,8 @@ def session(label: str, code: Sequence[str], master: str | None) -> Any:
 
     # Of pandas this uses nothing that changed in version 3.
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
+    # Each refused query would be logged with a hundred lines of Java; our own error says what Spark said.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     _require_one_pyspark()
     if master and master.startswith("local"):
         # Only spark-submit reads spark.pyspark.python; the ranks of a replay run with this very interpreter.

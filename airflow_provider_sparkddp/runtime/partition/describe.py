@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import math
 import mmap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -147,24 +148,30 @@ def _numbers(column: Any, facts: Column, training: bool) -> Stats:
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
     values = (column.drop_null() if column.null_count else column).to_numpy()
-    total = float(values.sum(dtype=np.float64)) if len(values) else 0.0
+    total = _sum(values)
     counts: Stats = {}
     if not np.isfinite(total):
         rows = values.reshape(-1, facts.width)
         counts = {"nans": int(np.isnan(rows).any(axis=1).sum()), "infinities": int(np.isinf(rows).any(axis=1).sum())}
         values = values[np.isfinite(values)]
-        total = float(values.sum(dtype=np.float64))
+        total = _sum(values)
     if not len(values):
         return counts
     extremes = {"minimum": values.min().item(), "maximum": values.max().item()}
     return counts | extremes | (_moments(values, total) if training else {})
 
 
+def _sum(values: Any) -> float:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(values.sum(dtype=np.float64))
+
+
 def _moments(values: Any, total: float) -> Stats:
-    """Number, mean, and sum of squared distances from the mean."""
+    """Number, mean, and sum of squared distances from the mean; both infinite where a double can't hold them."""
     mean = total / len(values)
-    distance = np.subtract(values, mean, dtype=np.float64)
-    return {"moments": [len(values), mean, float(np.dot(distance, distance))]}
+    with np.errstate(over="ignore", invalid="ignore"):
+        distance = np.subtract(values, mean, dtype=np.float64)
+        return {"moments": [len(values), mean, float(np.dot(distance, distance))]}
 
 
 def merged(parts: Sequence[Stats]) -> Stats:
@@ -183,6 +190,8 @@ def merged(parts: Sequence[Stats]) -> Stats:
 
 def _together(moments: Sequence[Sequence[float]]) -> list[float]:
     """Chan, Golub and LeVeque (1979): stable, whatever the pieces' sizes."""
+    if not all(math.isfinite(figure) for piece in moments for figure in piece):
+        return [1, math.nan, math.nan]
     count, mean, squares = moments[0]
     for n, its_mean, its_squares in moments[1:]:
         delta, both = its_mean - mean, count + n
@@ -194,7 +203,8 @@ def _together(moments: Sequence[Sequence[float]]) -> list[float]:
 
 def column(facts: Column, stats: Stats) -> Column:
     """The manifest's column from its type and its stats."""
-    count, mean, squares = stats.get("moments") or (0, None, None)
+    count, mean, squares = stats.get("moments") or (0, math.nan, math.nan)
+    std = math.sqrt(squares / count) if math.isfinite(squares) else math.nan
     categories = stats.get("categories")
     return Column(
         facts.name,
@@ -204,8 +214,8 @@ def column(facts: Column, stats: Stats) -> Column:
         infinities=stats["infinities"],
         minimum=stats["minimum"],
         maximum=stats["maximum"],
-        mean=mean,
-        std=None if squares is None else float(np.sqrt(squares / count)),
+        mean=mean if math.isfinite(mean) else None,
+        std=std if math.isfinite(std) else None,
         categories=None if categories is None else tuple(categories),
         element=facts.element,
         length=facts.length,
