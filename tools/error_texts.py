@@ -104,7 +104,7 @@ TEXTS: dict[str, Explanation] = {
     ),
     "SDDP-202": Explanation(
         "A split has fewer rows, or `group_by` fewer groups, than there are ranks: some rank would have nothing to read. "
-        "The validation task also raises it for a manifest without validation rows.",
+        "The validation task also raises it for a manifest without test and validation rows.",
         "A tiny validation share with many ranks; `validation=None` and a validation task in the same DAG.",
         "Lower `num_nodes` or `devices`, or hold out more rows.",
     ),

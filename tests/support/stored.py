@@ -36,7 +36,8 @@ def store(
     kwargs: Mapping[str, Any] | None = None,
     *,
     alias: str = "line",
-    features: Sequence[str] = ("a", "b"),
+    features: Sequence[str | bundle.ColumnFacts] = ("a", "b"),
+    encoders: Mapping[str, Mapping[str, Any]] | None = None,
     sample: Any = None,
     prepare: Callable[[Any], Any] = lambda module: None,
     seed: int = 0,
@@ -45,6 +46,7 @@ def store(
 
     Args:
         model: import path, or a name in the zoo.
+        features: names of doubles, or whole columns.
         sample: inputs whose predictions are stored too, (rows, features).
         seed: of the weights that it begins with.
     """
@@ -72,7 +74,8 @@ def store(
             model=path,
             class_path=f"{type(module).__module__}:{type(module).__name__}",
             model_kwargs=recorded,
-            features=tuple(bundle.ColumnFacts(name, "double") for name in features),
+            features=tuple(bundle.ColumnFacts(f, "double") if isinstance(f, str) else f for f in features),
+            encoders=encoders or {},
             output_shape=tuple(predictions.shape[1:]) if predictions is not None else (),
             tied=tied,
         )
