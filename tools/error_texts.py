@@ -291,9 +291,10 @@ TEXTS: dict[str, Explanation] = {
     "SDDP-504": Explanation(
         "The rows given to `predict` lack a feature or hold something that the model cannot take; or the model's "
         "`forward` returns something else than one tensor with a row for each row.",
-        "A missing column, a text column, nulls, or a number that float32 cannot hold among the features; a `forward` that returns "
-        "a tuple.",
-        "Give every feature once, as complete numbers. Let `forward(x)` return (rows,), (rows, 1) or (rows, outputs).",
+        "A missing column, a text where a number is needed or the reverse, nulls, a list of another length, or a number that "
+        "float32 cannot hold among the features; a `forward` that returns a tuple.",
+        "Give every feature once, raw, as the training's source held it. Let `forward(x)` return (rows,), (rows, 1) or "
+        "(rows, outputs).",
     ),
     "SDDP-505": Explanation(
         "The exported model failed a check: its alias, the shape or finiteness of its predictions, parity with the "

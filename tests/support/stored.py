@@ -46,7 +46,6 @@ def store(
 
     Args:
         model: import path, or a name in the zoo.
-        features: names of doubles, or whole columns.
         sample: inputs whose predictions are stored too, (rows, features).
         seed: of the weights that it begins with.
     """

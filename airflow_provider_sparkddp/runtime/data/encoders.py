@@ -179,10 +179,16 @@ def _is_number(kind: pa.DataType) -> bool:
 
 def _fit_texts(column: pa.ChunkedArray) -> dict[str, Any]:
     try:
-        blocks = (block.cast(pa.large_string()) for block in _blocks(column, 2**17))
-        return _vocabulary(pc.unique(block).drop_null().to_pylist() for block in blocks)
+        return _vocabulary(_different(block) for block in _blocks(column, 2**17))
     except UnicodeDecodeError as error:
         return {"values": None, "why": f"holds text that is not UTF-8: {bytes(error.object[:40])!r}"}
+
+
+def _different(block: pa.Array) -> list[str]:
+    if not pa.types.is_dictionary(block.type):  # Arrow finds the different values of a string view wrongly
+        block = block.cast(pa.large_string())
+    different: list[str] = pc.unique(block).cast(pa.large_string()).drop_null().to_pylist()
+    return different
 
 
 def _merge_texts(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
