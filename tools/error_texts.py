@@ -104,7 +104,7 @@ TEXTS: dict[str, Explanation] = {
     ),
     "SDDP-202": Explanation(
         "A split has fewer rows, or `group_by` fewer groups, than there are ranks: some rank would have nothing to read. "
-        "The validation task also raises it for a manifest without validation rows.",
+        "The validation task also raises it for a manifest without test and validation rows.",
         "A tiny validation share with many ranks; `validation=None` and a validation task in the same DAG.",
         "Lower `num_nodes` or `devices`, or hold out more rows.",
     ),
@@ -291,9 +291,10 @@ TEXTS: dict[str, Explanation] = {
     "SDDP-504": Explanation(
         "The rows given to `predict` lack a feature or hold something that the model cannot take; or the model's "
         "`forward` returns something else than one tensor with a row for each row.",
-        "A missing column, a text column, nulls, or a number that float32 cannot hold among the features; a `forward` that returns "
-        "a tuple.",
-        "Give every feature once, as complete numbers. Let `forward(x)` return (rows,), (rows, 1) or (rows, outputs).",
+        "A missing column, a text where a number is needed or the reverse, nulls, a list of another length, or a number that "
+        "float32 cannot hold among the features; a `forward` that returns a tuple.",
+        "Give every feature once, raw, as the training's source held it. Let `forward(x)` return (rows,), (rows, 1) or "
+        "(rows, outputs).",
     ),
     "SDDP-505": Explanation(
         "The exported model failed a check: its alias, the shape or finiteness of its predictions, parity with the "

@@ -18,7 +18,8 @@ class ModelValidationOperator(InProcess):
 
     Args:
         model: `export.output`, or the path of a stored model. (templated)
-        data: `partition.output`, or the path of a manifest; its validation rows are predicted. (templated)
+        data: `partition.output`, or the path of a manifest; its test rows are predicted, or its validation rows where it has
+            none. (templated)
         metrics: metric (mae, mse, rmse, median_ae, r2) -> `{"max": …}`, `{"min": …}`, or
             `{"max_ratio": …, "baseline": column, "offset": "train_median" | "train_mean" | number}`: the metric over that of
             predicting `column + offset`. (templated)

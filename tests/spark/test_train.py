@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,9 +18,10 @@ from airflow_provider_sparkddp.runtime.data.shards import deal
 from airflow_provider_sparkddp.runtime.jobs import export, partition, train, validate
 from airflow_provider_sparkddp.runtime.jobs.cluster import require_slots
 from airflow_provider_sparkddp.runtime.models import load_model
+from airflow_provider_sparkddp.runtime.models.predict import inputs
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.manifests import TRAIN, VALIDATION, Manifest
-from tests.support import jobs
+from tests.support import jobs, partitions
 
 MODELS = "tests.support.tiny_model"
 
@@ -74,6 +76,61 @@ def test_the_line_from_partitions_to_a_verdict(local_spark: Any, manifest: str, 
     predicted = model.predict(pa.table({"b": [0.0, 1.0], "a": [1.0, 0.0]}))
     assert predicted.column_names == ["line"]
     assert predicted.column("line").to_pylist() == pytest.approx([3.0, 0.0], abs=0.6)
+
+
+def raw_rows(seed: int, rows: int) -> dict[str, Any]:
+    """y = a number for each city + first - second of pair + the standardised size; sizes are beyond float32's integers."""
+    chance = np.random.default_rng(seed)
+    places, pair, steps = chance.integers(0, 3, rows), chance.normal(size=(rows, 2)), chance.integers(-500, 501, rows)
+    y = places + pair[:, 0] - pair[:, 1] + steps / 250
+    return {
+        "city": [("", "Aar ü", "b.c")[place] for place in places],
+        "pair": pair.tolist(),
+        "size": (2**40 + steps).tolist(),
+        "y": y.tolist(),
+        "guess": [1.0] * rows,
+    }
+
+
+def test_raw_columns_from_the_manifest_to_predictions(local_spark: Any, tmp_path: Path) -> None:
+    train_rows, test_rows = [raw_rows(1, 700), raw_rows(2, 500)], raw_rows(4, 90)
+    unseen = {**raw_rows(3, 60), "city": [None, "elsewhere"] * 30}
+    uri = partitions.write(
+        tmp_path / "run",
+        train_rows,
+        [unseen],
+        row_group_size=64,
+        test=[test_rows],
+        encode={"city": "index", "size": "standardize"},
+    )
+    features = ["pair", "size", "city"]
+    given = {"features": features, "model_kwargs": {"num_features": 4}, "trainer": {"max_epochs": 12}, "num_nodes": 2}
+    values = trained(local_spark, tmp_path, uri, alias="raw", **given)
+    assert values["world_size"] == 2
+    destination = f"file://{tmp_path}/models/raw"
+    paths = {"model": values["model"], "destination": destination}
+    job = jobs.job("export", tmp_path, formats=["safetensors"], trusted_modules=[MODELS], **paths)
+    export.run(None, job, jobs.wanted)
+
+    model = load_model(destination, trusted_modules=[MODELS])
+    assert set(model.description.encoders) == {"size", "city"}
+    assert model.description.encoders["city"]["values"] == ["", "Aar ü", "b.c"]
+    sizes = np.array([size for rows in train_rows for size in rows["size"]])
+    assert model.description.encoders["size"]["std"] == pytest.approx(sizes.std(), rel=1e-9)
+    assert model.parity is not None
+    held_out = inputs(pa.table(unseen), model.description.features, model.description.encoders)
+    assert model.parity["inputs"].tolist() == held_out[:30].tolist(), "rank 0 validates the first half, encoded alike"
+    assert set(held_out[:, 3].tolist()) == {0.0}, "null and unseen cities have the unknown's index"
+    predicted = model.predict(pa.table(test_rows).select(["city", "size", "pair"])).column("raw").to_numpy()
+    assert abs(predicted - np.array(test_rows["y"])).mean() < 0.2
+
+    gates = {"mae": {"max": 0.2}, "rmse": {"max_ratio": 0.3, "baseline": "guess", "offset": "train_mean"}}
+    job = jobs.job("validate", tmp_path, model=destination, data=uri, metrics=gates, trusted_modules=[MODELS])
+    verdict = validate.run(None, job, jobs.wanted).values
+    assert (verdict["verdict"], verdict["split"], verdict["rows"]) == ("passed", "test", 90)
+    assert verdict["metrics"]["mae"]["value"] == pytest.approx(
+        abs(predicted - np.array(test_rows["y"])).mean(), rel=1e-5
+    )
 
 
 def test_a_failed_gate_says_which_and_by_how_much(local_spark: Any, manifest: str, tmp_path: Path) -> None:
@@ -191,6 +248,23 @@ class TestRefused:
         error = refused(local_spark, tmp_path, manifest, features=["a", "c"])
         assert error.code == "SDDP-204"
         assert "they hold: a, b, y, id" in error.message
+
+    @pytest.mark.parametrize(
+        ("target", "code", "words"),
+        [
+            ("size", "SDDP-213", "target='size' is encoded by 'standardize'"),
+            ("city", "SDDP-213", "target='city' is encoded by 'index'"),
+            ("pair", "SDDP-205", "target column 'pair' is an array of 2 numbers"),
+        ],
+    )
+    def test_a_target_that_is_no_raw_number(
+        self, target: str, code: str, words: str, local_spark: Any, tmp_path: Path
+    ) -> None:
+        rows = {"size": [1.0, 2.0], "city": ["a", "b"], "pair": [[1.0, 2.0], [3.0, 4.0]], "y": [1.0, 2.0]}
+        encode = {"city": "index", "size": "standardize"}
+        uri = partitions.write(tmp_path / "run", [rows], encode=encode)
+        error = refused(local_spark, tmp_path, uri, features=["y"], target=target, num_nodes=99)
+        assert (error.code, words in error.message) == (code, True), error
 
     def test_a_model_that_cannot_be_imported(self, local_spark: Any, manifest: str, tmp_path: Path) -> None:
         error = refused(local_spark, tmp_path, manifest, model="nowhere.at_all:Model")

@@ -58,6 +58,17 @@ class Digits(pytorch_lightning.LightningModule):
         return self.one * (x * torch.tensor([100.0, 10.0, 1.0], dtype=x.dtype)).sum(dim=1)
 
 
+class Echo(pytorch_lightning.LightningModule):
+    """Predicts its input, (rows, features)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one = nn.Parameter(torch.ones(()))
+
+    def forward(self, x: Any) -> Any:
+        return self.one * x
+
+
 class Noisy(pytorch_lightning.LightningModule):
     """Differs at each call in train mode, and never in eval mode."""
 

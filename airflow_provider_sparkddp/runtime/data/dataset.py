@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import torch
 
 from airflow_provider_sparkddp import storage
+from airflow_provider_sparkddp.runtime.data.encoders import encoded, width
 from airflow_provider_sparkddp.runtime.data.shards import batch_bounds
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.manifests import Manifest, PartFile, Share, data_uri
@@ -49,25 +50,56 @@ def _verified(file: PartFile, manifest_uri: str) -> bytes:
     return data
 
 
-def matrix(table: pa.Table, columns: Sequence[str], dtype: Any = np.float32) -> Any:
-    """The columns side by side, shape (rows, columns), one contiguous block. The columns hold no nulls."""
-    out = np.empty((table.num_rows, len(columns)), dtype=dtype)
-    for position, name in enumerate(columns):
-        column = table.column(name)
-        if pa.types.is_boolean(column.type):
-            column = column.cast(pa.int8())
-        out[:, position] = column.to_numpy()
+Encoders = Mapping[str, Mapping[str, Any]]
+
+
+def matrix(table: pa.Table, columns: Sequence[str], dtype: Any = np.float32, encoders: Encoders | None = None) -> Any:
+    """The columns side by side, shape (rows, width of all), one contiguous block.
+
+    An array column of n numbers a row is n wide, any other 1. Columns without an index hold no nulls.
+
+    Args:
+        encoders: column -> what stands in the manifest or the model for it; the others' numbers are taken as they are.
+
+    Raises:
+        SparkDDPError: SDDP-205 for an array column with a null, or with rows of different lengths.
+    """
+    widths = [_named(name, width, table.column(name)) for name in columns]
+    out = np.empty((table.num_rows, sum(widths)), dtype=dtype)
+    start = 0
+    for name, size in zip(columns, widths, strict=True):
+        values = _named(name, encoded, table.column(name), (encoders or {}).get(name), dtype)
+        out[:, start : start + size] = values.reshape(table.num_rows, size)
+        start += size
     return out
 
 
-def tensors(table: pa.Table, features: Sequence[str], target: str, dtype: torch.dtype) -> tuple[Any, Any]:
-    """x of shape (rows, features) and y of shape (rows,), both of the dtype that training runs in."""
+def _named(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return function(*arguments)
+    except ValueError as error:
+        raise SparkDDPError(
+            "SDDP-205",
+            f"column {name!r} is no array of one length: {error}.",
+            "Give each row the same count of numbers, and no nulls, in the source; then partition again.",
+        ) from None
+
+
+def tensors(
+    table: pa.Table, features: Sequence[str], target: str, dtype: torch.dtype, encoders: Encoders | None = None
+) -> tuple[Any, Any]:
+    """x of shape (rows, width of all features), encoded, and y of shape (rows,), raw, both of the training's dtype.
+
+    Raises:
+        SparkDDPError: SDDP-205 as `matrix`.
+    """
     kind = np.float64 if dtype == torch.float64 else np.float32
-    return torch.from_numpy(matrix(table, features, kind)), torch.from_numpy(matrix(table, [target], kind)[:, 0])
+    x, y = matrix(table, features, kind, encoders), matrix(table, [target], kind)[:, 0]
+    return torch.from_numpy(x), torch.from_numpy(y)
 
 
 class RankLoader:
-    """Batches `(x, y)` of one rank's rows: x (batch, features), y (batch,).
+    """Batches `(x, y)` of one rank's rows: x (batch, width of all features), y (batch,).
 
     Its length is the same on every rank, no batch is empty, and an epoch holds every row once. Shuffled by seed, epoch and rank.
 

@@ -56,7 +56,7 @@ def fit_piece(kind: str, column: pa.ChunkedArray) -> dict[str, Any]:
     Raises:
         SparkDDPError: SDDP-213 when the values are of another type than `require_encodable` allows.
     """
-    right = _is_text(column.type) if kind == INDEX else _is_number(column.type)
+    right = is_text(column.type) if kind == INDEX else _is_number(column.type)
     if not right:
         raise SparkDDPError("SDDP-213", f"{column.type} cannot be fitted by {kind!r}.", "Correct encode.")
     return _fit_texts(column) if kind == INDEX else _fit_numbers(column)
@@ -149,13 +149,16 @@ def is_list(kind: pa.DataType) -> bool:
 def _rows_of_lists(column: pa.ChunkedArray, dtype: Any) -> Any:
     if column.null_count:
         raise ValueError(f"it holds {column.null_count} null rows")
-    # Not `values`, which ignores the offset of a slice. Nor does `flatten` lose a row here: none is null.
-    numbers = [chunk.flatten() for chunk in column.chunks]
-    nulls = sum(part.null_count for part in numbers)
-    if nulls:
-        raise ValueError(f"{nulls} of the numbers in its rows are null")
-    flat = pa.chunked_array(numbers, column.type.value_type)
-    return encoded(flat, None, dtype).reshape(len(column), width(column))
+    numbers = numbers_of(column)
+    if numbers.null_count:
+        raise ValueError(f"{numbers.null_count} of the numbers in its rows are null")
+    return encoded(numbers, None, dtype).reshape(len(column), width(column))
+
+
+def numbers_of(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """All numbers of an array column, row after row. A null row has none."""
+    # Not `values`, which ignores the offset of a slice.
+    return pa.chunked_array([chunk.flatten() for chunk in column.chunks], column.type.value_type)
 
 
 def _refused(name: str, kind: str, found: str, remedy: str) -> SparkDDPError:
@@ -164,9 +167,9 @@ def _refused(name: str, kind: str, found: str, remedy: str) -> SparkDDPError:
     )
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
     if pa.types.is_dictionary(kind):
-        return _is_text(kind.value_type)
+        return is_text(kind.value_type)
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
@@ -176,10 +179,16 @@ def _is_number(kind: pa.DataType) -> bool:
 
 def _fit_texts(column: pa.ChunkedArray) -> dict[str, Any]:
     try:
-        blocks = (block.cast(pa.large_string()) for block in _blocks(column, 2**17))
-        return _vocabulary(pc.unique(block).drop_null().to_pylist() for block in blocks)
+        return _vocabulary(_different(block) for block in _blocks(column, 2**17))
     except UnicodeDecodeError as error:
         return {"values": None, "why": f"holds text that is not UTF-8: {bytes(error.object[:40])!r}"}
+
+
+def _different(block: pa.Array) -> list[str]:
+    if not pa.types.is_dictionary(block.type):  # Arrow finds the different values of a string view wrongly
+        block = block.cast(pa.large_string())
+    different: list[str] = pc.unique(block).cast(pa.large_string()).drop_null().to_pylist()
+    return different
 
 
 def _merge_texts(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from airflow_provider_sparkddp.runtime.data.shards import shares_for
 from airflow_provider_sparkddp.runtime.jobs.cluster import cores, prove_shared, require_slots
 from airflow_provider_sparkddp.runtime.jobs.outcome import Outcome, table
 from airflow_provider_sparkddp.spec import paths
+from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.jobs import Job
-from airflow_provider_sparkddp.spec.manifests import TRAIN, VALIDATION, require_trainable, rows_of
+from airflow_provider_sparkddp.spec.manifests import TRAIN, VALIDATION, Manifest, require_trainable, rows_of
 from airflow_provider_sparkddp.storage.manifests import read_manifest
 
 RANK_FUNCTION = "airflow_provider_sparkddp.runtime.training.rank:train_rank"
@@ -21,12 +22,13 @@ def run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
     """Check what can be checked in seconds, then launch the ranks.
 
     Raises:
-        SparkDDPError: codes 202 to 209, 302, 303, 307, and 401 to 407 from a rank.
+        SparkDDPError: codes 202 to 209, 213, 302, 303, 307, and 401 to 407 from a rank.
     """
     outcome, settings = Outcome(), job.settings
     manifest = read_manifest(settings["manifest"])
     roles = dict.fromkeys(settings["features"], "features") | {settings["target"]: "target"}
     require_trainable(manifest, roles)
+    _require_target(manifest, settings["target"])
     world_size = (settings["num_nodes"] or manifest.num_nodes) * (settings["devices"] or manifest.devices)
     shares = shares_for(manifest, TRAIN, world_size)
     if manifest.rows(VALIDATION):
@@ -52,6 +54,24 @@ def run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
     outcome.values = _values(job, reports, of_ranks)
     outcome.summary = _summary(reports, of_ranks, settings)
     return outcome
+
+
+def _require_target(manifest: Manifest, name: str) -> None:
+    """One raw number a row: y has the shape (rows,), and a prediction the target's own units."""
+    column = manifest.column(name)
+    if name in manifest.encoders:
+        kind = manifest.encoders[name]["kind"]
+        raise SparkDDPError(
+            "SDDP-213",
+            f"target={name!r} is encoded by {kind!r} in the partitions: predictions would not be in its own units.",
+            f"Leave {name!r} out of encode and partition again; scale it inside the model if it needs scaling.",
+        )
+    if column is not None and column.length is not None:
+        raise SparkDDPError(
+            "SDDP-205",
+            f"target column {name!r} is an array of {column.length} numbers; a target is one number a row.",
+            "Make a column of the one to predict, in the source or by an expression in columns.",
+        )
 
 
 def _rank_settings(job: Job, of_ranks: Mapping[str, Any]) -> dict[str, Any]:

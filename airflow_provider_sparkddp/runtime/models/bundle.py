@@ -31,8 +31,16 @@ class FileFacts:
 
 @dataclass(frozen=True)
 class ColumnFacts:
+    """A column that the model knows: Spark's short name of its type, and of an array how many numbers each row holds."""
+
     name: str
     type: str
+    length: int | None = None
+
+    @property
+    def width(self) -> int:
+        """How many numbers of the model's input it makes."""
+        return self.length or 1
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,7 @@ class ModelDescription:
         tied: name of a tied weight -> the name under which it was saved.
         training: how it was trained, for a person and for the validation's summary.
         files: role (weights, parity) -> name in the folder, bytes and SHA-256.
+        encoders: feature -> what the model makes of its raw values (runtime/data/encoders.py); the others are taken as they are.
     """
 
     alias: str
@@ -61,6 +70,7 @@ class ModelDescription:
     versions: Mapping[str, str]
     training: Mapping[str, Any]
     files: Mapping[str, FileFacts] = field(default_factory=dict)
+    encoders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @classmethod
     def from_text(cls, text: str, where: str) -> ModelDescription:

@@ -40,7 +40,8 @@ class LoadedModel:
         """One prediction for each row, in their order, as one column named by the alias.
 
         Args:
-            rows: pyarrow Table or RecordBatch, pandas DataFrame, dict of columns, or list of dicts, holding the features by name.
+            rows: pyarrow Table or RecordBatch, pandas DataFrame, dict of columns, or list of dicts, holding the features by name, raw:
+                as the training's source held them. A text for an indexed feature, a list of numbers for an array.
 
         Returns:
             A pandas DataFrame with the rows' index for a DataFrame; a pyarrow Table otherwise.
@@ -53,7 +54,8 @@ class LoadedModel:
         if table.num_rows == 0:
             column = predict.no_rows(table, self.features, self.description.output_shape, dtype)
         else:
-            column = predict.as_column(predict.forward(self.module, predict.inputs(table, self.features, dtype)))
+            x = predict.inputs(table, self.description.features, self.description.encoders, dtype)
+            column = predict.as_column(predict.forward(self.module, x))
         result = pa.table({self.alias: column})
         if kind == "arrow":
             return result

@@ -1,4 +1,4 @@
-"""Rows in, one column out: inputs go to the model by name in the trained order, whatever the table's order."""
+"""Raw rows in, one column out: inputs go to the model by name in the trained order, whatever the table's order."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import torch
 
-from airflow_provider_sparkddp.runtime.data.dataset import matrix
+from airflow_provider_sparkddp.runtime.data.dataset import Encoders, matrix
+from airflow_provider_sparkddp.runtime.data.encoders import INDEX, is_list, is_text, numbers_of
+from airflow_provider_sparkddp.runtime.models.bundle import ColumnFacts
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.manifests import FLOAT32_EXACT
 
@@ -53,18 +56,23 @@ def _unusable(what: str) -> SparkDDPError:
     )
 
 
-def inputs(table: pa.Table, features: Sequence[str], dtype: torch.dtype | None = None) -> Any:
-    """The features as one tensor (rows, features): float64 for a model in that format, as in its training, else float32.
+def inputs(
+    table: pa.Table, features: Sequence[ColumnFacts], encoders: Encoders, dtype: torch.dtype | None = None
+) -> Any:
+    """The features, encoded as in the training, as one tensor (rows, width of all): float64 for a model in that format, else float32.
 
     Raises:
-        SparkDDPError: SDDP-504 for a missing feature, a gap, a type that is no number, or a number that float32 can't hold.
+        SparkDDPError: SDDP-504 for a missing feature, a gap, another type or length than in training, or a number that float32
+            can't hold.
     """
-    _require_once(table, features)
-    for name in features:
-        _require_usable(name, table.column(name))
+    names = [feature.name for feature in features]
+    _require_once(table, names)
+    for feature in features:
+        _require_usable(feature, table.column(feature.name), encoders.get(feature.name, {}).get("kind"))
     with np.errstate(over="ignore"):  # what overflows is refused by name
-        values = matrix(table, features, np.float64 if dtype == torch.float64 else np.float32)
-    for name, whole in zip(features, np.isfinite(values).all(axis=0), strict=True):
+        values = matrix(table, names, np.float64 if dtype == torch.float64 else np.float32, encoders)
+    wide = [feature.name for feature in features for _ in range(feature.width)]
+    for name, whole in zip(wide, np.isfinite(values).all(axis=0), strict=True):
         if not whole:
             raise SparkDDPError(
                 "SDDP-504", f"the feature {name!r} holds a number too large for float32.", "Scale the feature down."
@@ -93,9 +101,44 @@ def _require_once(table: pa.Table, features: Sequence[str]) -> None:
             )
 
 
-def _require_usable(name: str, column: Any) -> None:
-    import pyarrow.compute as pc
+def _require_usable(feature: ColumnFacts, column: Any, encoding: str | None) -> None:
+    name = feature.name
+    if encoding == INDEX:
+        _require_text(name, column.type)
+    elif feature.length is not None:
+        _require_lists(name, column, feature.length)
+        _require_numbers(name, numbers_of(column), exact=True)
+    else:
+        _require_numbers(name, column, exact=encoding is None)
 
+
+def _require_text(name: str, kind: pa.DataType) -> None:
+    if not (is_text(kind) or pa.types.is_null(kind)):
+        raise SparkDDPError(
+            "SDDP-504",
+            f"the feature {name!r} is of type {kind}; the model knows it by its texts.",
+            "Give the raw texts, as the training's source held them; an unknown one or a null is taken as unknown.",
+        )
+
+
+def _require_lists(name: str, column: Any, length: int) -> None:
+    remedy = f"Give each row a list of {length} numbers."
+    if not is_list(column.type):
+        raise SparkDDPError("SDDP-504", f"the feature {name!r} is of type {column.type}, not of lists.", remedy)
+    if column.null_count:
+        raise SparkDDPError(
+            "SDDP-504", f"the feature {name!r} holds {column.null_count} nulls instead of lists.", remedy
+        )
+    lengths = pc.min_max(pc.list_value_length(column)).as_py()
+    other = [found for found in lengths.values() if found != length]
+    if other:
+        raise SparkDDPError(
+            "SDDP-504", f"the feature {name!r} holds a list of {other[0]} numbers; the model takes {length}.", remedy
+        )
+
+
+def _require_numbers(name: str, column: Any, *, exact: bool) -> None:
+    """Complete numbers, and, unless they are standardised, integers that float32 holds exactly."""
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         raise SparkDDPError("SDDP-504", f"the feature {name!r} is of type {kind}.", "Give numbers or booleans.")
@@ -106,7 +149,7 @@ def _require_usable(name: str, column: Any) -> None:
         raise SparkDDPError(
             "SDDP-504", f"the feature {name!r} holds {gaps} nulls, NaN or infinities.", "Fill or drop those rows."
         )
-    if pa.types.is_integer(kind) and len(column):
+    if exact and pa.types.is_integer(kind) and len(column):
         extremes = pc.min_max(column).as_py()
         if max(abs(extremes["min"]), abs(extremes["max"])) > FLOAT32_EXACT:
             raise SparkDDPError(
@@ -136,7 +179,7 @@ def _as_table(rows: Any) -> tuple[pa.Table, str]:
     if isinstance(rows, pa.RecordBatch):
         return pa.Table.from_batches([rows]), "arrow"
     if isinstance(rows, dict):
-        return pa.table(rows), "arrow"
+        return pa.table({name: _column(values) for name, values in rows.items()}), "arrow"
     if isinstance(rows, list):
         return pa.Table.from_pylist(rows), "arrow"
     pandas = sys.modules.get("pandas")
@@ -149,9 +192,16 @@ def _as_table(rows: Any) -> tuple[pa.Table, str]:
     )
 
 
+def _column(values: Any) -> Any:
+    """A numpy array (rows, length) as lists; anything else is for Arrow to understand."""
+    return _lists(values) if isinstance(values, np.ndarray) and values.ndim == 2 else values
+
+
+def _lists(values: Any) -> pa.Array:
+    return pa.FixedSizeListArray.from_arrays(pa.array(values.reshape(-1)), values.shape[1])
+
+
 def as_column(predictions: Any) -> pa.Array:
     """(rows,) as numbers, (rows, outputs) as a fixed-size list."""
     values = np.ascontiguousarray(predictions.numpy())
-    if values.ndim == 1:
-        return pa.array(values)
-    return pa.FixedSizeListArray.from_arrays(pa.array(values.reshape(-1)), values.shape[1])
+    return pa.array(values) if values.ndim == 1 else _lists(values)

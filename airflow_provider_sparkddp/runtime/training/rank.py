@@ -97,7 +97,7 @@ def _data(manifest: Manifest, settings: Mapping[str, Any], info: RankInfo, dtype
         shares = shares_for(manifest, split, info.world_size)
         rows = rows_of(shares)
         table = read_share(manifest, settings["manifest"], shares[info.rank], columns)
-        x, y = tensors(table, settings["features"], settings["target"], dtype)
+        x, y = tensors(table, settings["features"], settings["target"], dtype, manifest.encoders)
         return RankLoader(x, y, steps(rows, settings["batch_size"]), seed, info.rank), rows
 
     train, rank_rows = load(TRAIN, manifest.seed)
@@ -134,7 +134,8 @@ def _write_model(
 ) -> dict[str, Any]:
     """Write the trainer-free model with its predictions on a sample: eval mode, no gradients, the CPU."""
     predictions = forward(module, sample)
-    types = {column.name: column.type for column in manifest.columns}
+    facts = {c.name: bundle.ColumnFacts(c.name, c.type, c.length) for c in manifest.columns}
+    features = settings["features"]
     cls = type(module)
     with tempfile.TemporaryDirectory(prefix="sparkddp-model-") as scratch:
         files = {bundle.WEIGHTS: Path(scratch) / bundle.WEIGHTS, bundle.PARITY: Path(scratch) / bundle.PARITY}
@@ -146,8 +147,9 @@ def _write_model(
             class_path=f"{cls.__module__}:{cls.__qualname__}",
             model_kwargs=kwargs,
             hyper_parameters=_plain(dict(module.hparams)),
-            features=tuple(bundle.ColumnFacts(name, types[name]) for name in settings["features"]),
-            target=bundle.ColumnFacts(settings["target"], types[settings["target"]]),
+            features=tuple(facts[name] for name in features),
+            target=facts[settings["target"]],
+            encoders={name: manifest.encoders[name] for name in features if name in manifest.encoders},
             output_shape=tuple(predictions.shape[1:]),
             tied=tied,
             versions=_versions(),

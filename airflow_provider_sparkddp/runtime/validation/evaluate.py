@@ -15,7 +15,7 @@ from airflow_provider_sparkddp.runtime.models.load import LoadedModel
 from airflow_provider_sparkddp.runtime.models.predict import forward
 from airflow_provider_sparkddp.runtime.validation.gates import Check, gate_checks
 from airflow_provider_sparkddp.runtime.validation.metrics import METRICS
-from airflow_provider_sparkddp.spec.manifests import TRAIN, VALIDATION, Manifest
+from airflow_provider_sparkddp.spec.manifests import TRAIN, Manifest
 
 # Largest difference allowed between the trained model's stored predictions and the exported model's, relative and absolute,
 # by the number format of the weights: what another processor or thread count may change.
@@ -42,15 +42,15 @@ class Verdict:
 
 
 def evaluate(
-    model: LoadedModel, manifest: Manifest, manifest_uri: str, gates: Mapping[str, Any], alias: str | None
+    model: LoadedModel, manifest: Manifest, manifest_uri: str, split: str, gates: Mapping[str, Any], alias: str | None
 ) -> Verdict:
-    """Predict the held-out rows and check alias, shape, finiteness, parity and gates."""
+    """Predict the rows of the split, raw as they are, and check alias, shape, finiteness, parity and gates."""
     verdict = Verdict()
     wanted = alias or model.alias
     verdict.checks.append(Check("alias", model.alias == wanted, f"{model.alias!r}, asked for {wanted!r}"))
     baselines = [str(gate["baseline"]) for gate in gates.values() if "baseline" in gate]
     columns = list(dict.fromkeys([*model.features, model.target, *baselines]))
-    held_out = read_share(manifest, manifest_uri, deal(manifest.files, VALIDATION, 1)[0], columns)
+    held_out = read_share(manifest, manifest_uri, deal(manifest.files, split, 1)[0], columns)
     predicted = model.predict(held_out.select(list(model.features)))
     verdict.rows = held_out.num_rows
     column = predicted.column(model.alias) if model.alias in predicted.column_names else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_sparkddp.runtime.data.dataset import RankLoader, matrix, read_share, sample_rows, tensors
+from airflow_provider_sparkddp.runtime.data.shards import deal
 from airflow_provider_sparkddp.spec.manifests import Column, Manifest, PartFile, Piece
 from tests.support.refusals import refused
 
@@ -82,6 +84,55 @@ def test_a_matrix_is_one_block_also_when_columns_come_in_chunks() -> None:
     block = matrix(table, ["a", "a"])
     assert block.flags["C_CONTIGUOUS"]
     assert block.tolist() == [[1, 1], [2, 2], [3, 3]]
+
+
+ENCODERS = {
+    "word": {"kind": "index", "values": ["a", "b"]},
+    "size": {"kind": "standardize", "mean": 3.0, "std": 2.0, "rows": 4},
+}
+
+
+def test_encoders_and_arrays_make_the_columns_that_they_make() -> None:
+    whole = pa.table(
+        {
+            "word": ["b", "b", None, "x", "a"],
+            "pair": [[9, 9], [1, 2], [3, 4], [5, 6], [7, 8]],
+            "size": [0, 1, 3, 5, 7],
+            "y": [9.0, 1.0, 2.0, 3.0, 4.0],
+        }
+    )
+    # As a share is read: slices of row groups, one after the other.
+    table = pa.concat_tables([whole.slice(1, 2), whole.slice(3, 1), whole.slice(4)])
+    features = ["pair", "word", "size", "y"]
+    x, y = tensors(table, features, "y", torch.float32, ENCODERS)
+    assert x.tolist() == [[1, 2, 2, -1, 1], [3, 4, 0, 0, 2], [5, 6, 0, 1, 3], [7, 8, 1, 2, 4]]
+    assert (x.is_contiguous(), x.dtype, y.tolist()) == (True, torch.float32, [1, 2, 3, 4])
+    assert tensors(table.slice(2), features, "y", torch.float64, ENCODERS)[0].tolist() == x[2:].tolist()
+    raw = tensors(table, ["pair"], "size", torch.float32, ENCODERS)[1]
+    assert raw.tolist() == [1, 3, 5, 7], "a target is never encoded"
+
+
+@pytest.mark.parametrize("world_size", range(1, 8))
+def test_an_array_column_keeps_its_rows_beside_the_others_wherever_a_piece_begins(
+    tmp_path: Path, world_size: int
+) -> None:
+    ids = list(range(7))
+    table = pa.table({"id": ids, "v": [[10.0 * i, 10.0 * i + 1] for i in ids]})
+    path = tmp_path / "a.parquet"
+    pq.write_table(table, path, row_group_size=3)
+    data = path.read_bytes()
+    file = PartFile("a.parquet", "train", 7, len(data), hashlib.sha256(data).hexdigest(), (3, 3, 1))
+    plan = Manifest(1, 1, 0, (), (file,), {}, "test")
+    for share in deal([file], "train", world_size):
+        read = read_share(plan, (tmp_path / "manifest.json").as_uri(), share, ["v", "id"])
+        expected = [[10.0 * i, 10.0 * i + 1, i] for i in read.column("id").to_pylist()]
+        assert matrix(read, ["v", "id"]).tolist() == expected
+
+
+@pytest.mark.parametrize("rows", [[[1, 2], None], [[1, 2], [3]], [[1, 2], [3, None]]], ids=str)
+def test_arrays_that_are_not_of_one_length_are_refused_by_name(rows: list[Any]) -> None:
+    with refused("SDDP-205", "column 'v'"):
+        matrix(pa.table({"v": rows}), ["v"])
 
 
 def loader(rows: int, num_steps: int, seed: int | None = 5, rank: int = 0, epoch: int = 0) -> RankLoader:

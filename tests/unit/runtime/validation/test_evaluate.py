@@ -14,7 +14,7 @@ import torch
 from airflow_provider_sparkddp.runtime.models import LoadedModel, bundle, load_model
 from airflow_provider_sparkddp.runtime.models.formats import safetensors
 from airflow_provider_sparkddp.runtime.validation.evaluate import Verdict, evaluate, parity
-from airflow_provider_sparkddp.spec.manifests import Manifest
+from airflow_provider_sparkddp.spec.manifests import VALIDATION, Manifest
 from tests.support import partitions, stored
 from tests.support.refusals import refused
 
@@ -41,7 +41,7 @@ def model_in(folder: Path, model: str = "Line", *, sample: Any = X, **named: Any
 
 def judge(model: LoadedModel, data: str, gates: Any = None, alias: str | None = None) -> Verdict:
     manifest = Manifest.from_text(Path(data.removeprefix("file://")).read_text(), data)
-    return evaluate(model, manifest, data, gates or {}, alias)
+    return evaluate(model, manifest, data, VALIDATION, gates or {}, alias)
 
 
 def failed(verdict: Verdict) -> list[str]:
