@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +29,18 @@ class SparkDDPHook(BaseHook):
         self._pipe: ParentPipe | None = None
         self._cancelled = False
 
-    def run(self, job: Job, provider: CodeZip, make_submitter: Callable[[str], Submitter]) -> JobResult:
+    def run(
+        self,
+        job: Job,
+        provider: CodeZip,
+        make_submitter: Callable[[str], Submitter],
+        secrets: Mapping[str, str] | None = None,
+    ) -> JobResult:
         """Run the job to its end.
 
         Args:
             make_submitter: from the local path of the provider's zip to the way of running.
+            secrets: for the job alone; they travel through the parent pipe and are written nowhere.
 
         Raises:
             SparkDDPError: the job's own failure; SDDP-304 without a result; SDDP-305 for another try's; SDDP-309 when cancelled.
@@ -42,7 +49,7 @@ class SparkDDPHook(BaseHook):
         storage.write_text(uri, job.to_text())
         self.log.info("Job: %s", uri)
         started = time.time()
-        with tempfile.TemporaryDirectory(prefix="sparkddp-code-") as folder, parent_pipe() as pipe:
+        with tempfile.TemporaryDirectory(prefix="sparkddp-code-") as folder, parent_pipe(secrets) as pipe:
             local = Path(folder) / provider.name
             local.write_bytes(provider.data)
             self._pipe, self._submitter = pipe, make_submitter(str(local))

@@ -83,6 +83,7 @@ class SparkDDPBase:
     def _execute(self, context: Any) -> dict[str, Any]:
         settings = jobs.check(self.kind, {name: getattr(self, name) for name in self._declared()})
         settings, carried = self.settings(settings)
+        secrets = self.secrets(settings)
         task = _task(context)
         run_dir = plan.run_dir(settings, _storage_root(), task)
         provider = bundle.provider_zip()
@@ -92,12 +93,18 @@ class SparkDDPBase:
         code += tuple(ref for ref in carried if ref not in code)
         job = plan.plan_job(self.kind, settings, task, run_dir, uuid.uuid4().hex[:12], code)
         self._job_hook = SparkDDPHook()
-        result = self._job_hook.run(job, provider, lambda zip_path: self.submitter(zip_path, settings, context))
+        result = self._job_hook.run(
+            job, provider, lambda zip_path: self.submitter(zip_path, settings, context), secrets
+        )
         return {**result.values, **self.passed_on(settings, code[1:], result.values)}
 
     def settings(self, checked: dict[str, Any]) -> tuple[dict[str, Any], tuple[CodeRef, ...]]:
         """The job's settings from the checked arguments, and code that an earlier task of the line brought."""
         raise NotImplementedError
+
+    def secrets(self, settings: Mapping[str, Any]) -> dict[str, str]:
+        """What the job needs and nobody may see; it travels apart from the settings."""
+        return {}
 
     def submitter(self, provider_zip: str, settings: Mapping[str, Any], context: Any) -> Submitter:
         """The way in which this operator runs its job."""

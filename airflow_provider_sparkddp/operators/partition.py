@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from airflow_provider_sparkddp.hooks.jdbc import jdbc_secrets
 from airflow_provider_sparkddp.operators.base import OnSpark
 from airflow_provider_sparkddp.spec import jobs
 from airflow_provider_sparkddp.spec.jobs import CodeRef
@@ -103,3 +104,7 @@ class PartitionToParquetOperator(OnSpark):
 
     def settings(self, checked: dict[str, Any]) -> tuple[dict[str, Any], tuple[CodeRef, ...]]:
         return checked, ()
+
+    def secrets(self, settings: Mapping[str, Any]) -> dict[str, str]:
+        conn_id = settings["source"].get("jdbc_conn_id")
+        return jdbc_secrets(conn_id) if conn_id else {}

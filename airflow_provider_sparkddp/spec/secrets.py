@@ -1,7 +1,11 @@
-"""Which names carry a secret. Such a value would stand in job.json, in a command line and in Airflow's rendered fields."""
+"""Which names carry a secret, and the line in which secrets travel.
+
+The value of such a name would stand in job.json, in a command line and in Airflow's rendered fields.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -23,3 +27,12 @@ def refuse_secrets(name: str, values: Mapping[str, Any] | None, remedy: str) -> 
             raise SparkDDPError(
                 "SDDP-111", f"{name} holds {str(key)!r}, which would show its value in logs and command lines.", remedy
             )
+
+
+def to_line(secrets: Mapping[str, str]) -> bytes:
+    """One line for the parent pipe: see docs/decisions/0012."""
+    return json.dumps({"secrets": dict(secrets)}).encode() + b"\n"
+
+
+def from_line(line: bytes) -> dict[str, str]:
+    return {str(name): str(value) for name, value in json.loads(line)["secrets"].items()}

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
-import pwd
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,10 +21,12 @@ from typing import Any
 
 import psutil
 
+from tests.support.postgres import BINARIES as POSTGRES_BINARIES
+from tests.support.postgres import become_unprivileged, free_ports
+
 from .compose_file import REPOSITORY, Health, Service, read_copies
 
 LOCALHOST = "127.0.0.1"
-POSTGRES_BINARIES = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 PGDATA = "/var/lib/postgresql/data"  # what the image sets
 _PATHS = re.compile(r"/(?:opt|var)/[\w./-]+")
 _SET_CHILD_SUBREAPER = 36  # <linux/prctl.h>
@@ -91,15 +91,6 @@ class Localizer:
         if "JAVA_HOME" in os.environ:
             image["JAVA_HOME"] = os.environ["JAVA_HOME"]
         return image | {key: self.text(service, value) for key, value in service.environment.items()}
-
-
-def free_ports(count: int) -> list[int]:
-    """Return ports that were free a moment ago, all different."""
-    sockets = [socket.create_server((LOCALHOST, 0)) for _ in range(count)]
-    ports = [int(each.getsockname()[1]) for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 def tail(path: Path, lines: int = 40) -> str:
@@ -205,19 +196,6 @@ class Stack:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-
-
-def become_unprivileged() -> dict[str, Any]:
-    """Return the options that start a process as somebody other than root, whom PostgreSQL refuses."""
-    if os.geteuid() != 0:
-        return {}
-    for name in ("postgres", "nobody"):
-        try:
-            entry = pwd.getpwnam(name)
-        except KeyError:
-            continue
-        return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
-    raise OSError("no unprivileged user to run PostgreSQL as")
 
 
 def prepare_database(options: dict[str, Any], environment: Mapping[str, str]) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import abc
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+
+from airflow_provider_sparkddp.spec.errors import SparkDDPError
+from airflow_provider_sparkddp.spec.secrets import to_line
 
 # The model's code has no business with Airflow's settings, connections and variables.
 _PRIVATE = ("AIRFLOW__", "AIRFLOW_CONN_", "AIRFLOW_VAR_", "_AIRFLOW", "__AIRFLOW")
@@ -39,6 +42,15 @@ class ParentPipe:
     def __init__(self, path: str, handle: int) -> None:
         self.path, self._handle = path, handle
 
+    def put(self, line: bytes) -> None:
+        """Leave a line in the pipe for whoever reads it. Never waits: nobody reads yet."""
+        if os.write(self._handle, line) < len(line):
+            raise SparkDDPError(
+                "SDDP-112",
+                f"the connection's URL, user and password take {len(line):,} bytes, more than a pipe holds.",
+                "Shorten the URL in the connection (tables and queries belong into source).",
+            )
+
     def close(self) -> None:
         """Let go: the job ends itself."""
         handle, self._handle = self._handle, -1
@@ -47,14 +59,19 @@ class ParentPipe:
 
 
 @contextmanager
-def parent_pipe() -> Iterator[ParentPipe]:
-    """The pipe for one job; gone afterwards."""
+def parent_pipe(secrets: Mapping[str, str] | None = None) -> Iterator[ParentPipe]:
+    """The pipe for one job, with a line of secrets in it that the job reads first; gone afterwards.
+
+    Raises:
+        SparkDDPError: SDDP-112 when the secrets are more than a pipe holds.
+    """
     with tempfile.TemporaryDirectory(prefix="sparkddp-parent-") as folder:
         path = str(Path(folder) / "alive")
         os.mkfifo(path, 0o600)
         # Both directions, so that opening doesn't wait for the reader. Python's handles aren't inherited by children.
-        pipe = ParentPipe(path, os.open(path, os.O_RDWR))
+        pipe = ParentPipe(path, os.open(path, os.O_RDWR | os.O_NONBLOCK))
         try:
+            pipe.put(to_line(secrets or {}))
             yield pipe
         finally:
             pipe.close()

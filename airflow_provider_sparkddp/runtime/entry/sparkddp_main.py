@@ -16,10 +16,10 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from airflow_provider_sparkddp import storage
-from airflow_provider_sparkddp.runtime import code
+from airflow_provider_sparkddp.runtime import code, secrets
 from airflow_provider_sparkddp.runtime.jobs import export, partition, train, validate
 from airflow_provider_sparkddp.runtime.jobs.cluster import session
 from airflow_provider_sparkddp.runtime.jobs.outcome import Outcome
@@ -27,6 +27,7 @@ from airflow_provider_sparkddp.spec import jobs, paths
 from airflow_provider_sparkddp.spec.errors import Failure, SparkDDPError
 from airflow_provider_sparkddp.spec.jobs import Job
 from airflow_provider_sparkddp.spec.results import JobResult
+from airflow_provider_sparkddp.spec.secrets import from_line
 
 RUNS: dict[str, Callable[[Any, Job, Callable[[], None]], Outcome]] = {
     jobs.PARTITION: partition.run,
@@ -42,22 +43,38 @@ class Parent:
     """The Airflow task that asked for the job: while it lives it holds the other end of a pipe.
 
     A driver must not outlive it: nobody would read its result, and a retry would train beside it.
+
+    Attributes:
+        secrets: what the parent left in the pipe for this process alone.
     """
 
     def __init__(self, pipe: str | None) -> None:
         self.gone = threading.Event()
+        self.secrets: dict[str, str] = {}
         if pipe:
-            threading.Thread(target=self._watch, args=(pipe,), name="sparkddp-parent", daemon=True).start()
+            handle = self._open(pipe)
+            threading.Thread(target=self._watch, args=(handle,), name="sparkddp-parent", daemon=True).start()
 
-    def _watch(self, pipe: str) -> None:
+    def _open(self, pipe: str) -> int:
         try:
             # Opening must not wait for a writer: a parent that died before this process was up would never be missed.
             handle = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
             os.set_blocking(handle, True)
-            while os.read(handle, 1):
-                pass
+            line = b""
+            # The line was there before this process was started; without it there is no parent any more.
+            while not line.endswith(b"\n"):
+                line += os.read(handle, 1) or self._end()
         except OSError:
-            pass  # the pipe is gone already, and so is the parent
+            self._end()  # the pipe is gone already, and so is the parent
+        self.secrets = from_line(line)
+        return handle
+
+    def _watch(self, handle: int) -> None:
+        while os.read(handle, 1):
+            pass
+        self._end()
+
+    def _end(self) -> NoReturn:
         self.gone.set()
         try:
             print(
@@ -81,6 +98,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     uri = arguments.job if "://" in arguments.job else Path(arguments.job).absolute().as_uri()
     parent = Parent(arguments.parent_pipe)
+    secrets.give(parent.secrets if arguments.parent_pipe else secrets.taken_from(os.environ))
     try:
         job = Job.from_text(storage.read_text(paths.absolute_uri(uri, "job")), uri)
     except FileNotFoundError:
@@ -92,7 +110,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not arguments.parent_pipe:
         job = _replayed(job)
         print(f"sparkddp: replaying {job.label} into {job.directory}", flush=True)
-    result = _run(job, parent, arguments.master)
+    result = _redacted(_run(job, parent, arguments.master))
     _tell(result, replay=not arguments.parent_pipe)
     parent.require()
     storage.write_text(paths.join(job.directory, paths.RESULT), result.to_text())
@@ -107,6 +125,12 @@ def _tell(result: JobResult, replay: bool) -> None:
         print(result.failure.details.get("traceback", ""), file=sys.stderr)
     if result.failure:
         print(f"sparkddp: {result.failure.error()}", file=sys.stderr, flush=True)
+
+
+def _redacted(result: JobResult) -> JobResult:
+    """Without the secrets that a database's or Spark's own words may hold. The values are ours: paths and figures."""
+    failure = result.failure and Failure(**secrets.redacted(result.failure.to_json()))
+    return replace(result, summary=tuple(secrets.redacted(result.summary)), failure=failure)
 
 
 def _replayed(job: Job) -> Job:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow_provider_sparkddp.runtime.imports import import_object
+from airflow_provider_sparkddp.runtime.partition import jdbc
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 
 
@@ -24,6 +25,8 @@ def read(spark: Any, source: Mapping[str, Any]) -> Any:
 
 
 def unreadable(source: Mapping[str, Any], error: Exception) -> SparkDDPError:
+    if "jdbc_conn_id" in source and (fault := jdbc.fault(source, error)):
+        return fault
     return SparkDDPError(
         "SDDP-203",
         f"{describe(source)}: {type(error).__name__}: {_first_line(error)}",
@@ -32,6 +35,8 @@ def unreadable(source: Mapping[str, Any], error: Exception) -> SparkDDPError:
 
 
 def _read(spark: Any, source: Mapping[str, Any]) -> Any:
+    if "jdbc_conn_id" in source:
+        return jdbc.read(spark, source)
     if "table" in source:
         return spark.table(source["table"])
     if "sql" in source:
@@ -54,6 +59,8 @@ def _call(spark: Any, source: Mapping[str, Any]) -> Any:
 
 def describe(source: Mapping[str, Any]) -> str:
     """One line for a person; no options, which may hold a secret."""
+    if "jdbc_conn_id" in source:
+        return jdbc.describe(source)
     for key in ("table", "callable", "path"):
         if key in source:
             return f"{key} {source[key]}"

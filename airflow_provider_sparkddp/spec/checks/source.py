@@ -33,7 +33,8 @@ SOURCE_KEYS: dict[str, tuple[str, ...]] = {
 }
 # What files may be found to hold that is an error unless it is tolerated; it is counted and shown either way.
 TOLERABLE = ("schemas", "malformed", "partition_types")
-NUMBERS = {"num_partitions": "int", "fetch_size": "int"}
+# number -> its least value
+NUMBERS = {"num_partitions": 1, "fetch_size": 0}
 NOT_TEXT = ("options", "kwargs", "tolerate", "lower_bound", "upper_bound", *NUMBERS)
 
 
@@ -45,7 +46,7 @@ def check_source(source: Mapping[str, Any]) -> None:
         if key in ("options", "kwargs"):
             refuse_secrets(f"source[{key!r}]", convert(f"source[{key!r}]", value, "dict") or None, SOURCE_SECRETS)
         elif key in NUMBERS:
-            convert(f"source[{key!r}]", value, NUMBERS[key])
+            _number(f"source[{key!r}]", value, NUMBERS[key])
         elif key not in NOT_TEXT and not (key == "path" and isinstance(value, list)):
             _text(f"source[{key!r}]", value)
     if kind == "path":
@@ -59,6 +60,12 @@ def check_source(source: Mapping[str, Any]) -> None:
 def _text(name: str, value: Any) -> None:
     if value is not UNKNOWN and not convert(name, value, "str").strip():
         raise SparkDDPError("SDDP-101", f"{name} is blank.", "Write what is to be read.")
+
+
+def _number(name: str, value: Any, least: int) -> None:
+    number = None if value is None else convert(name, value, "int")
+    if isinstance(number, int) and number < least:
+        raise SparkDDPError("SDDP-101", f"{name}={value!r} is too small.", f"Use at least {least}.")
 
 
 def _kind(source: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ from airflow_provider_sparkddp.spec import paths
 from airflow_provider_sparkddp.spec.errors import Failure, SparkDDPError
 from airflow_provider_sparkddp.spec.jobs import Job
 from airflow_provider_sparkddp.spec.results import JobResult
+from airflow_provider_sparkddp.spec.secrets import from_line
 from tests.support.refusals import refused
 from tests.support.samples import job
 
@@ -150,6 +151,22 @@ def test_a_cancelled_job_is_cancelled_and_lets_go_of_the_pipe(planned: Job, done
         hook.run(planned, PROVIDER, lambda zip_path: submitter)
     assert submitter.ended == "cancelled"
     assert ends == [False, True]
+
+
+def test_the_jobs_secrets_wait_in_the_pipe_and_are_written_nowhere(planned: Job, done: JobResult) -> None:
+    told = []
+
+    def work(folder: str) -> None:
+        publishes(done)(folder)
+        with Path(submitter.pipe).open("rb") as pipe:
+            told.append(from_line(pipe.readline()))
+
+    submitter = Runs(work)
+    SparkDDPHook().run(planned, PROVIDER, lambda zip_path: submitter, {"password": "hunter2"})
+    assert told == [{"password": "hunter2"}]
+    written = [path for path in Path(planned.directory.removeprefix("file://")).rglob("*") if path.is_file()]
+    assert {path.name for path in written} == {"job.json", "result.json"}
+    assert not [path for path in written if "hunter2" in path.read_text()]
 
 
 def test_cancelling_when_nothing_runs_is_harmless() -> None:

@@ -50,6 +50,27 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
         "no partition_column",
     ),
     ("partition", {"source": {"jdbc_conn_id": "db", "table": "t", "password": "x"}}, "SDDP-101", "'password'"),
+    (
+        "partition",
+        {
+            "source": {
+                "jdbc_conn_id": "db",
+                "table": "t",
+                "partition_column": "id",
+                "lower_bound": 0,
+                "upper_bound": 9,
+                "num_partitions": 0,
+            }
+        },
+        "SDDP-101",
+        "source['num_partitions']=0",
+    ),
+    (
+        "partition",
+        {"source": {"jdbc_conn_id": "db", "table": "t", "fetch_size": "-1"}},
+        "SDDP-101",
+        "'-1' is too small",
+    ),
     ("partition", {"source": {"sql": "  "}}, "SDDP-101", "source['sql'] is blank"),
     ("partition", {"source": {"format": "csv", "path": []}}, "SDDP-101", "an empty list"),
     ("partition", {"source": {"format": "csv", "path": "file:///x", "tolerate": ["all"]}}, "SDDP-101", "malformed"),

@@ -7,6 +7,7 @@ import pytest
 from airflow_provider_sparkddp.hooks.plan import check_conf
 from airflow_provider_sparkddp.spec import jobs
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
+from airflow_provider_sparkddp.spec.secrets import from_line, to_line
 from tests.support.jobs import DEFAULTS
 
 SECRETS = [
@@ -53,3 +54,15 @@ def test_a_secret_in_a_source_is_refused_without_its_value(source: dict[str, obj
     with pytest.raises(SparkDDPError, match="SDDP-111") as caught:
         jobs.check("partition", {**DEFAULTS[jobs.PARTITION], "source": source})
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("password", ["plain", "two\nlines\r\n", "\"quoted\" \\ 'it' \x00", "pässwörd 🔑", ""])
+def test_secrets_travel_in_one_line_whatever_they_hold(password: str) -> None:
+    line = to_line({"password": password})
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
+    assert from_line(line) == {"password": password}
+
+
+def test_no_secrets_are_a_line_too() -> None:
+    assert from_line(to_line({})) == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from airflow_provider_sparkddp.hooks.submitters.base import parent_pipe
 from airflow_provider_sparkddp.runtime.entry.sparkddp_main import ORPHANED
+from tests.support.refusals import refused
 
 # What an Airflow task does: holds the pipe, says where it is, and waits for its job.
 PARENT = """
@@ -28,6 +30,13 @@ import sys, threading
 from airflow_provider_sparkddp.runtime.entry.sparkddp_main import Parent
 parent = Parent(sys.argv[1])
 print("working", flush=True)
+threading.Event().wait(60)
+"""
+# A driver that says what it was given, and goes on waiting.
+CONFIDANT = """
+import json, sys, threading
+from airflow_provider_sparkddp.runtime.entry.sparkddp_main import Parent
+print(json.dumps(Parent(sys.argv[1]).secrets), flush=True)
 threading.Event().wait(60)
 """
 WITHIN = 10
@@ -94,6 +103,33 @@ def test_a_child_of_the_task_does_not_hold_the_pipe_open() -> None:
             assert first_line(job) == "working"
             pipe.close()
             assert job.wait(WITHIN) == ORPHANED
+
+
+def test_a_job_is_given_the_secrets_and_then_waits_for_the_end() -> None:
+    secrets = {"url": "jdbc:postgresql://host/db", "password": 'two\nlines, "quotes" and an ü' + "x" * 8_000}
+    with parent_pipe(secrets) as pipe, running(CONFIDANT, pipe.path) as job:
+        assert json.loads(first_line(job)) == secrets
+        assert job.poll() is None
+        pipe.close()
+        assert job.wait(WITHIN) == ORPHANED
+
+
+def test_a_job_without_secrets_is_given_none() -> None:
+    with parent_pipe() as pipe, running(CONFIDANT, pipe.path) as job:
+        assert json.loads(first_line(job)) == {}
+
+
+def test_a_job_that_finds_the_end_before_any_secrets_ends() -> None:
+    with parent_pipe({"password": "hunter2"}) as pipe:
+        pipe.close()
+        with running(CONFIDANT, pipe.path) as job:
+            assert job.wait(WITHIN) == ORPHANED
+            assert first_line(job) == ""
+
+
+def test_more_than_a_pipe_holds_is_refused_at_once() -> None:
+    with refused("SDDP-112", "more than a pipe holds"), parent_pipe({"url": "x" * (1 << 20)}):
+        pass
 
 
 def test_the_pipe_is_private_and_gone_afterwards() -> None:

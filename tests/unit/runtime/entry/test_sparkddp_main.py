@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from airflow_provider_sparkddp import storage
 from airflow_provider_sparkddp.hooks.submitters.base import parent_pipe
+from airflow_provider_sparkddp.runtime import secrets
 from airflow_provider_sparkddp.runtime.entry import sparkddp_main
 from airflow_provider_sparkddp.runtime.entry.sparkddp_main import Parent, main
 from airflow_provider_sparkddp.runtime.jobs.outcome import Outcome
@@ -22,6 +24,12 @@ from tests.support.samples import job
 @pytest.fixture(autouse=True)
 def own_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
+
+
+@pytest.fixture(autouse=True)
+def no_secrets_kept() -> Iterator[None]:
+    yield
+    secrets.give({})
 
 
 @pytest.fixture
@@ -100,6 +108,56 @@ def test_what_nobody_foresaw_is_a_failure_with_its_traceback(
     assert failure.code == "SDDP-308"
     assert "ZeroDivisionError: unforeseen" in failure.message
     assert "in run" in capsys.readouterr().err
+
+
+FAILURES: dict[str, Exception] = {
+    "told": SparkDDPError(
+        "SDDP-203", "no hunter2 here", "Not hunter2.", {"summary": ["of hunter2"], "traceback": "hunter2"}
+    ),
+    "unforeseen": RuntimeError("jdbc://me:hunter2@host"),
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_no_secret_stands_in_the_result_or_in_what_is_printed(
+    failure: str, written: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs(monkeypatch, FAILURES[failure])
+    monkeypatch.setenv("SPARKDDP_JDBC_PASSWORD", "hunter2")
+    assert main([str(written)]) == 1
+    [left] = written.parent.glob("replay-*/result.json")
+    told = capsys.readouterr()
+    for text in (left.read_text(), told.out + told.err):
+        assert "hunter2" not in text
+        assert "***" in text
+
+
+def test_a_summary_holds_no_secret_and_the_values_stay_what_they_are(
+    written: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs(monkeypatch, Outcome({"manifest": "file:///hunter2/manifest.json"}, ["hunter2 rows"]))
+    monkeypatch.setenv("SPARKDDP_JDBC_PASSWORD", "hunter2")
+    assert main([str(written)]) == 0
+    [left] = written.parent.glob("replay-*/result.json")
+    assert result(left).summary == ("*** rows",)
+    assert result(left).values == {"manifest": "file:///hunter2/manifest.json"}
+
+
+def test_only_a_replay_takes_secrets_from_its_environment(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known: list[str | None] = []
+
+    def run(spark: Any, planned: Any, still_wanted: Any) -> Outcome:
+        known.append(secrets.given("url"))
+        return Outcome()
+
+    monkeypatch.setitem(sparkddp_main.RUNS, "export", run)
+    monkeypatch.setenv("SPARKDDP_JDBC_URL", "jdbc:of:the environment")
+    held = Parent(None)
+    held.secrets = {"url": "jdbc:of:the task"}
+    monkeypatch.setattr(sparkddp_main, "Parent", lambda pipe: held)
+    main([written.as_uri(), "--parent-pipe", "unused"])
+    main([str(written)])
+    assert known == ["jdbc:of:the task", "jdbc:of:the environment"]
 
 
 def test_a_job_whose_task_is_gone_publishes_nothing(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
