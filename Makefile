@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 # Python compiles what is really imported, once; compiling everything at installation takes a minute more.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test check unit lint docs lock clean java
+.PHONY: help demo test check unit lint docs lock bench clean java
 .DEFAULT_GOAL := help
 
 help: ## Show the targets
@@ -53,6 +53,10 @@ docs: $(VENV)/.dev ## Write anew what the documentation takes from the code
 
 lock: ## Resolve constraints.txt anew, all extras together
 	@$(PYTHON) tools/lock.py
+
+CASES ?= $(basename $(notdir $(wildcard benchmarks/cases/partition_*.py)))
+bench: java $(VENV)/.demo ## Measure each case against its baseline (CASES=partition_rows for one, ARGS=--smoke for a try)
+	@for case in $(CASES); do $(BIN)/python -m benchmarks.run $$case $(ARGS) || exit 1; done
 
 clean: ## Remove what the targets made
 	@rm -rf $(VENV) .demo dist build
