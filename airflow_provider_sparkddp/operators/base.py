@@ -26,6 +26,7 @@ from airflow_provider_sparkddp.hooks.submitters.spark_submit import (
     require_client_mode,
     require_connection,
 )
+from airflow_provider_sparkddp.operators.events import tell_assets
 from airflow_provider_sparkddp.spec import jobs
 from airflow_provider_sparkddp.spec.arguments import UNKNOWN, convert
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
@@ -57,6 +58,7 @@ class SparkDDPBase:
     kind: str
     py_files: Any
     log: Any
+    outlets: Any
     _job_hook: SparkDDPHook | None = None
 
     def check_known(self) -> None:
@@ -84,7 +86,7 @@ class SparkDDPBase:
         settings = jobs.check(self.kind, {name: getattr(self, name) for name in self._declared()})
         settings, carried = self.settings(settings)
         task = _task(context)
-        run_dir = plan.run_dir(settings, _storage_root(), task)
+        run_dir = plan.run_dir(settings, storage_root(), task)
         provider = bundle.provider_zip()
         py_files = convert("py_files", self.py_files or [], "names")
         users = bundle.user_zips(py_files, Path(context["dag"].fileloc).parent)
@@ -93,6 +95,7 @@ class SparkDDPBase:
         job = plan.plan_job(self.kind, settings, task, run_dir, uuid.uuid4().hex[:12], code)
         self._job_hook = SparkDDPHook()
         result = self._job_hook.run(job, provider, lambda zip_path: self.submitter(zip_path, settings, context))
+        tell_assets(self.kind, result.values, self.outlets, context)
         return {**result.values, **self.passed_on(settings, code[1:], result.values)}
 
     def settings(self, checked: dict[str, Any]) -> tuple[dict[str, Any], tuple[CodeRef, ...]]:
@@ -120,8 +123,9 @@ def _task(context: Any) -> plan.Task:
     return plan.Task(ti.dag_id, ti.task_id, ti.run_id, map_index, ti.try_number or 1)
 
 
-def _storage_root() -> str:
-    configured = conf.get("sparkddp", "storage_root", fallback="")
+def storage_root(otherwise: str | None = None) -> str:
+    """`[sparkddp] storage_root`; where it isn't configured what is given, or a folder in Airflow's home."""
+    configured = conf.get("sparkddp", "storage_root", fallback="") or otherwise
     if configured:
         return str(configured)
     from airflow.configuration import AIRFLOW_HOME

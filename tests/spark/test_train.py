@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from airflow_provider_sparkddp.runtime.jobs.cluster import require_slots
 from airflow_provider_sparkddp.runtime.models import load_model
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.manifests import TRAIN, VALIDATION, Manifest
+from airflow_provider_sparkddp.storage import leases
 from tests.support import jobs
 
 MODELS = "tests.support.tiny_model"
@@ -74,6 +76,18 @@ def test_the_line_from_partitions_to_a_verdict(local_spark: Any, manifest: str, 
     predicted = model.predict(pa.table({"b": [0.0, 1.0], "a": [1.0, 0.0]}))
     assert predicted.column_names == ["line"]
     assert predicted.column("line").to_pylist() == pytest.approx([3.0, 0.0], abs=0.6)
+
+
+def test_the_partitions_are_leased_while_they_are_trained_on(local_spark: Any, manifest: str, tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def still_wanted() -> None:
+        seen.extend(leases.readers(manifest, time.time()))
+
+    given = {"model": f"{MODELS}:Line", "features": ["a", "b"], "target": "y"}
+    train.run(local_spark, jobs.job("train", tmp_path, partitions=manifest, **given), still_wanted)
+    assert set(seen) == {"test.train"}
+    assert leases.readers(manifest, time.time()) == []
 
 
 def test_a_failed_gate_says_which_and_by_how_much(local_spark: Any, manifest: str, tmp_path: Path) -> None:
