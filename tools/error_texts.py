@@ -140,8 +140,9 @@ TEXTS: dict[str, Explanation] = {
         "Leave ids out. Subtract an offset or scale in the source; cast to double if rounding is meant.",
     ),
     "SDDP-208": Explanation(
-        "There is no manifest at the path, or the file is not a whole, unchanged manifest.",
-        "The run directory was cleaned up; the path names another file; somebody edited the manifest.",
+        "There is no manifest at the path, the file is not a whole, unchanged manifest, or retention is removing it.",
+        "The run directory was cleaned up; the path names another file; somebody edited the manifest; it is older than a later "
+        "run's `retention`.",
         "Give the path that the partition task returned as `manifest`, or run the partition task again.",
     ),
     "SDDP-209": Explanation(

@@ -34,13 +34,17 @@ class Task:
     def label(self) -> str:
         return f"{self.dag_id}.{self.task_id}" + (f"[{self.map_index}]" if self.map_index >= 0 else "")
 
+    @property
+    def owner(self) -> str:
+        return paths.owner(self.dag_id, self.run_id, self.task_id, self.map_index)
+
 
 def plan_job(
     kind: str, settings: Mapping[str, Any], task: Task, run_dir: str, nonce: str, code: tuple[CodeRef, ...]
 ) -> Job:
     """The job to write down as job.json in the try's own folder."""
     folder = TryDir.of(run_dir, task.task_id, task.map_index, task.try_number, nonce)
-    return Job(kind=kind, nonce=nonce, directory=folder.uri, label=task.label, code=code, settings=settings)
+    return Job(kind, nonce, folder.uri, task.label, code, settings, owner=task.owner)
 
 
 def run_dir(settings: Mapping[str, Any], storage_root: str, task: Task) -> str:

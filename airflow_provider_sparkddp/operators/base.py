@@ -26,6 +26,7 @@ from airflow_provider_sparkddp.hooks.submitters.spark_submit import (
     require_client_mode,
     require_connection,
 )
+from airflow_provider_sparkddp.operators.events import tell_assets
 from airflow_provider_sparkddp.spec import jobs
 from airflow_provider_sparkddp.spec.arguments import UNKNOWN, convert
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
@@ -57,6 +58,7 @@ class SparkDDPBase:
     kind: str
     py_files: Any
     log: Any
+    outlets: Any
     _job_hook: SparkDDPHook | None = None
 
     def check_known(self) -> None:
@@ -85,7 +87,7 @@ class SparkDDPBase:
         settings, carried = self.settings(settings)
         secrets = self.secrets(settings)
         task = _task(context)
-        run_dir = plan.run_dir(settings, _storage_root(), task)
+        run_dir = plan.run_dir(settings, storage_root(), task)
         provider = bundle.provider_zip()
         py_files = convert("py_files", self.py_files or [], "names")
         users = bundle.user_zips(py_files, Path(context["dag"].fileloc).parent)
@@ -96,6 +98,7 @@ class SparkDDPBase:
         result = self._job_hook.run(
             job, provider, lambda zip_path: self.submitter(zip_path, settings, context), secrets
         )
+        tell_assets(self.kind, result.values, self.outlets, context)
         return {**result.values, **self.passed_on(settings, code[1:], result.values)}
 
     def settings(self, checked: dict[str, Any]) -> tuple[dict[str, Any], tuple[CodeRef, ...]]:
@@ -127,8 +130,9 @@ def _task(context: Any) -> plan.Task:
     return plan.Task(ti.dag_id, ti.task_id, ti.run_id, map_index, ti.try_number or 1)
 
 
-def _storage_root() -> str:
-    configured = conf.get("sparkddp", "storage_root", fallback="")
+def storage_root(otherwise: str | None = None) -> str:
+    """`[sparkddp] storage_root`; where it isn't configured what is given, or a folder in Airflow's home."""
+    configured = conf.get("sparkddp", "storage_root", fallback="") or otherwise
     if configured:
         return str(configured)
     from airflow.configuration import AIRFLOW_HOME

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from airflow_provider_sparkddp.hooks.jdbc import jdbc_secrets
-from airflow_provider_sparkddp.operators.base import OnSpark
+from airflow_provider_sparkddp.operators.base import OnSpark, storage_root
 from airflow_provider_sparkddp.spec import jobs
 from airflow_provider_sparkddp.spec.jobs import CodeRef
 
@@ -103,7 +103,8 @@ class PartitionToParquetOperator(OnSpark):
         self.check_known()
 
     def settings(self, checked: dict[str, Any]) -> tuple[dict[str, Any], tuple[CodeRef, ...]]:
-        return checked, ()
+        # Where what may be reused is found again: for all DAG runs the same.
+        return {**checked, "storage_root": storage_root(otherwise=checked["run_dir"])}, ()
 
     def secrets(self, settings: Mapping[str, Any]) -> dict[str, str]:
         conn_id = settings["source"].get("jdbc_conn_id")

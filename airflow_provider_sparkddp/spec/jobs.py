@@ -124,6 +124,7 @@ class Job:
         code: zips that go on the path of the driver and of every rank, the provider's own first.
         settings: the arguments after `check`, per kind.
         label: what a person calls the task, for names and logs.
+        owner: `paths.owner` of the task instance, the same for all of its tries; empty in jobs of before it was written.
     """
 
     kind: str
@@ -132,6 +133,7 @@ class Job:
     label: str
     code: tuple[CodeRef, ...]
     settings: Mapping[str, Any]
+    owner: str = ""
 
     def to_text(self) -> str:
         return wire.pack("job", asdict(self))

@@ -1,7 +1,8 @@
 """Where everything lies. File names are decided here and nowhere else.
 
 A run directory holds, for each task: `<task>/<map index>/<try>-<nonce>/` with job.json, result.json, progress/, failures/,
-probe/, data/ or model/. A bare path means one thing to Spark (`fs.defaultFS`) and another to fsspec, so paths are absolute URIs.
+probe/, data/ or model/; beside a manifest also who reads it and when it was last reused. A bare path
+means one thing to Spark (`fs.defaultFS`) and another to fsspec, so paths are absolute URIs.
 """
 
 from __future__ import annotations
@@ -34,6 +35,13 @@ PROGRESS = "progress"
 FAILURES = "failures"
 PROBE = "probe"
 CODE = "code"
+# Beside a manifest: who reads it, who is about to remove it, when it was last reused.
+LEASES = "leases"
+REMOVING = "removing"
+USED = "used.json"
+# Below the storage root: fingerprint of a source, settings and code -> the manifest that was made of them.
+PARTITIONS = "partitions"
+CURRENT = "current.json"
 
 
 def slug(text: str, limit: int = 60) -> str:
@@ -121,6 +129,10 @@ def hadoop_uri(uri: str) -> str:
     return f"{SCHEMES[scheme][1]}://{rest}"
 
 
+def _mapped(map_index: int) -> str:
+    return "unmapped" if map_index < 0 else str(map_index)
+
+
 @dataclass(frozen=True)
 class TryDir:
     """The folder of one try of one task: nothing else is ever written there."""
@@ -130,11 +142,27 @@ class TryDir:
 
     @classmethod
     def of(cls, run_dir: str, task_id: str, map_index: int, try_number: int, nonce: str) -> TryDir:
-        mapped = "unmapped" if map_index < 0 else str(map_index)
-        return cls(join(run_dir, slug(task_id), mapped, f"{try_number}-{nonce}"), nonce)
+        return cls(join(run_dir, slug(task_id), _mapped(map_index), f"{try_number}-{nonce}"), nonce)
 
     def file(self, *names: str) -> str:
         return join(self.uri, *names)
+
+
+def try_number(name: str) -> int | None:
+    """The number of a try, from its folder's name `<try>-<nonce>`; None of any other name."""
+    found = re.fullmatch(r"([0-9]+)-[0-9A-Za-z]+", name)
+    return int(found.group(1)) if found else None
+
+
+def owner(dag_id: str, run_id: str, task_id: str, map_index: int) -> str:
+    """Names a task instance, the same for all of its tries; injective, as its parts are."""
+    return "/".join([slug(dag_id), slug(run_id), slug(task_id), _mapped(map_index)])
+
+
+def same_task(one: str, other: str) -> bool:
+    """Whether two owners are the same task, in whatever DAG runs. An empty owner is nobody's."""
+    mine, theirs = one.split("/"), other.split("/")
+    return len(mine) == len(theirs) == 4 and [mine[0], *mine[2:]] == [theirs[0], *theirs[2:]]
 
 
 def default_run_dir(storage_root: str, dag_id: str, run_id: str) -> str:

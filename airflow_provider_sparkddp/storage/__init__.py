@@ -15,6 +15,7 @@ from airflow_provider_sparkddp.spec import paths
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 
 CHUNK = 1 << 22
+TRIES_TO_REMOVE = 5
 
 
 def _filesystem(uri: str) -> tuple[Any, str]:
@@ -144,9 +145,16 @@ def names(uri: str) -> list[str]:
     fs.invalidate_cache()
     try:
         with _named("read", uri):
-            return sorted(str(entry).rstrip("/").rsplit("/", 1)[-1] for entry in fs.ls(path, detail=False))
+            return sorted(str(entry).rstrip("/").rsplit("/", 1)[-1] for entry in _listed(fs, path))
     except FileNotFoundError:
         return []
+
+
+def _listed(fs: Any, path: str) -> list[Any]:
+    try:
+        return list(fs.ls(path, detail=False))
+    except NotADirectoryError:
+        return []  # a file lies where the folder would
 
 
 def files_below(uri: str) -> list[str]:
@@ -156,6 +164,15 @@ def files_below(uri: str) -> list[str]:
     with _named("read", uri):
         root = path.rstrip("/") + "/"
         return sorted(str(found).removeprefix(root) for found in fs.find(path))
+
+
+def sizes_below(uri: str) -> dict[str, int]:
+    """Bytes of all files below a folder, by their names relative to it, from one listing; none if there is no such folder."""
+    fs, path = _filesystem(uri)
+    fs.invalidate_cache()
+    with _named("read", uri):
+        root = path.rstrip("/") + "/"
+        return {str(name).removeprefix(root): int(facts["size"]) for name, facts in fs.find(path, detail=True).items()}
 
 
 def make_folder(uri: str) -> None:
@@ -172,14 +189,20 @@ def size(uri: str) -> int:
         return int(fs.size(path))
 
 
-def older_than(uri: str, seconds: float) -> bool:
-    """Whether a file was last written longer ago. False where the storage can't say, and when it is gone."""
+def modified(uri: str) -> float | None:
+    """When a file was last written, in seconds since 1970. None where the storage can't say, and when it is gone."""
     fs, path = _filesystem(uri)
     try:
         with _named("read", uri):
-            return bool(time.time() - fs.modified(path).timestamp() > seconds)
+            return float(fs.modified(path).timestamp())
     except (FileNotFoundError, NotImplementedError):
-        return False
+        return None
+
+
+def older_than(uri: str, seconds: float) -> bool:
+    """Whether a file was last written longer ago. False where the storage can't say, and when it is gone."""
+    written = modified(uri)
+    return written is not None and time.time() - written > seconds
 
 
 def sha256(uri: str) -> str:
@@ -199,3 +222,19 @@ def remove(uri: str) -> None:
             fs.rm_file(path)
     except FileNotFoundError:
         return
+
+
+def remove_tree(uri: str) -> None:
+    """Remove a folder and all below it; what is gone already is no error. Raises SparkDDPError SDDP-301."""
+    fs, path = _filesystem(uri)
+    fs.invalidate_cache()
+    for _ in range(TRIES_TO_REMOVE):
+        try:
+            with _named("removed", uri):
+                fs.rm(path, recursive=True)
+            return
+        except FileNotFoundError:
+            # All of it, or one file that another remover was quicker with: then the rest is still there.
+            if not fs.exists(path):
+                return
+    raise SparkDDPError("SDDP-301", f"{uri} cannot be removed: its files come and go.", "See who else writes there.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from airflow_provider_sparkddp.runtime.models import load_model
 from airflow_provider_sparkddp.runtime.models.predict import inputs
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.manifests import TRAIN, VALIDATION, Manifest
+from airflow_provider_sparkddp.storage import leases
 from tests.support import jobs, partitions
 
 MODELS = "tests.support.tiny_model"
@@ -131,6 +133,18 @@ def test_raw_columns_from_the_manifest_to_predictions(local_spark: Any, tmp_path
     assert verdict["metrics"]["mae"]["value"] == pytest.approx(
         abs(predicted - np.array(test_rows["y"])).mean(), rel=1e-5
     )
+
+
+def test_the_partitions_are_leased_while_they_are_trained_on(local_spark: Any, manifest: str, tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def still_wanted() -> None:
+        seen.extend(leases.readers(manifest, time.time()))
+
+    given = {"model": f"{MODELS}:Line", "features": ["a", "b"], "target": "y"}
+    train.run(local_spark, jobs.job("train", tmp_path, partitions=manifest, **given), still_wanted)
+    assert set(seen) == {"test.train"}
+    assert leases.readers(manifest, time.time()) == []
 
 
 def test_a_failed_gate_says_which_and_by_how_much(local_spark: Any, manifest: str, tmp_path: Path) -> None:

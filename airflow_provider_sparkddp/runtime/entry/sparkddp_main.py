@@ -134,10 +134,14 @@ def _redacted(result: JobResult) -> JobResult:
 
 
 def _replayed(job: Job) -> Job:
-    """The job, with everything that it writes in a new folder beside the original's, an export's destination too."""
+    """The job, with everything that it writes in a new folder beside the original's, an export's destination too.
+
+    A partition job runs as if nothing could be reused, and removes no other run's partitions.
+    """
     folder = paths.join(job.directory, f"replay-{uuid.uuid4().hex[:8]}")
     moved = {"destination": paths.join(folder, paths.MODEL)} if job.kind == jobs.EXPORT else {}
-    return replace(job, directory=folder, settings={**job.settings, **moved})
+    alone = {"reuse": False, "retention": None} if job.kind == jobs.PARTITION else {}
+    return replace(job, directory=folder, settings={**job.settings, **moved, **alone})
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -13,6 +13,7 @@ from airflow_provider_sparkddp.spec import paths
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.jobs import Job
 from airflow_provider_sparkddp.spec.manifests import TRAIN, VALIDATION, Manifest, require_trainable, rows_of
+from airflow_provider_sparkddp.storage.leases import lease
 from airflow_provider_sparkddp.storage.manifests import read_manifest
 
 RANK_FUNCTION = "airflow_provider_sparkddp.runtime.training.rank:train_rank"
@@ -24,6 +25,11 @@ def run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
     Raises:
         SparkDDPError: codes 202 to 209, 213, 302, 303, 307, and 401 to 407 from a rank.
     """
+    with lease(job.settings["manifest"], job.nonce, job.label):
+        return _run(spark, job, still_wanted)
+
+
+def _run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
     outcome, settings = Outcome(), job.settings
     manifest = read_manifest(settings["manifest"])
     roles = dict.fromkeys(settings["features"], "features") | {settings["target"]: "target"}

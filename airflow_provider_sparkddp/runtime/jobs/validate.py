@@ -10,11 +10,17 @@ from airflow_provider_sparkddp.runtime.jobs.outcome import Outcome, table
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.jobs import Job
 from airflow_provider_sparkddp.spec.manifests import TEST, VALIDATION, Manifest, require_trainable
+from airflow_provider_sparkddp.storage.leases import lease
 from airflow_provider_sparkddp.storage.manifests import read_manifest
 
 
 def run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
     """Raises SparkDDPError SDDP-505 naming each failed check, and codes 204 to 209, 501 to 504."""
+    with lease(job.settings["data"], job.nonce, job.label):
+        return _run(job)
+
+
+def _run(job: Job) -> Outcome:
     from airflow_provider_sparkddp.runtime.models.load import load_model
     from airflow_provider_sparkddp.runtime.validation.evaluate import evaluate
 

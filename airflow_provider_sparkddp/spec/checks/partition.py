@@ -32,9 +32,20 @@ def check_partition(arguments: dict[str, Any]) -> None:
         if name in arguments:
             one_of(name, arguments[name], valid)
     _check_drift(arguments)
+    _check_reuse(arguments)
+
+
+def _check_reuse(arguments: Mapping[str, Any]) -> None:
     if arguments.get("fingerprint") and arguments.get("reuse") is False:
         raise SparkDDPError(
             "SDDP-101", "fingerprint is set and reuse is not.", "Set reuse=True, or leave fingerprint out."
+        )
+    silent = [kind for kind in ("jdbc_conn_id", "sql", "callable") if kind in (arguments.get("source") or {})]
+    if silent and arguments.get("reuse") and "fingerprint" in arguments and not arguments["fingerprint"]:
+        raise SparkDDPError(
+            "SDDP-101",
+            f"reuse=True, and nothing tells whether the rows of source[{silent[0]!r}] changed.",
+            "Give fingerprint=… a text that changes when they do (a version, a date, a count), or leave reuse out.",
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -32,6 +33,15 @@ def test_a_job_lies_in_the_folder_of_its_own_try() -> None:
 def test_mapped_copies_have_folders_and_labels_of_their_own() -> None:
     job = plan_job("train", {}, Task("flights", "train", "r", 3, 1), "file:///run", "n1", ())
     assert (job.directory, job.label) == ("file:///run/train/3/1-n1", "flights.train[3]")
+
+
+def test_all_tries_of_a_task_instance_have_one_owner_and_no_other_has_it() -> None:
+    def owner(**change: Any) -> str:
+        return plan_job("train", {}, replace(TASK, **change), "file:///run", "n1", ()).owner
+
+    assert owner(try_number=1) == owner(try_number=2)
+    others = [{"dag_id": "x"}, {"task_id": "x"}, {"run_id": "x"}, {"map_index": 0}]
+    assert len({owner(), *(owner(**change) for change in others)}) == 5
 
 
 def test_the_run_directory_is_the_operators_or_below_the_storage_root() -> None:

@@ -200,6 +200,28 @@ def test_a_run_without_a_logical_date_has_its_own_folder_below_the_storage_root(
     assert job.label == "line.partition"
 
 
+@pytest.mark.parametrize(
+    ("configured", "given", "place"),
+    [
+        ("file:///root", None, "file:///root"),
+        ("file:///root", "file:///mine", "file:///root"),
+        ("", "file:///mine", "file:///mine"),
+    ],
+)
+def test_what_may_be_reused_is_found_below_the_storage_root_or_else_the_run_dir(
+    configured: str, given: str | None, place: str, monkeypatch: pytest.MonkeyPatch, dag: DAG
+) -> None:
+    monkeypatch.setenv("AIRFLOW__SPARKDDP__STORAGE_ROOT", configured)
+    settings, _ = partition(dag).settings({"run_dir": given})
+    assert settings["storage_root"] == place
+
+
+def test_in_airflows_home_where_nothing_is_set(monkeypatch: pytest.MonkeyPatch, dag: DAG) -> None:
+    monkeypatch.delenv("AIRFLOW__SPARKDDP__STORAGE_ROOT", raising=False)
+    settings, _ = partition(dag).settings({"run_dir": None})
+    assert settings["storage_root"].startswith("file:///") and settings["storage_root"].endswith("/sparkddp")
+
+
 def test_mapped_copies_and_later_tries_never_share_a_folder(dag: DAG, run_dir: str) -> None:
     recorder = Recorder({})
     for map_index, try_number in [(None, 1), (0, 1), (1, 1), (1, 2), (1, 2)]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_sparkddp.spec import checks, jobs
+from airflow_provider_sparkddp.spec import checks, jobs, wire
 from airflow_provider_sparkddp.spec.arguments import UNKNOWN
 from airflow_provider_sparkddp.spec.jobs import CodeRef, Job
 from tests.support.jobs import DEFAULTS
@@ -242,5 +242,30 @@ def test_every_kind_of_job_has_its_arguments_and_its_check() -> None:
 
 def test_a_job_survives_the_way_to_the_cluster() -> None:
     code = (CodeRef("file:///code/a.zip", "0" * 64, ("a", "b")),)
-    job = Job("train", "n1", "file:///run/train/unmapped/1-n1", "dag.train[3]", code, {"features": ["a"]})
+    job = Job(
+        "train", "n1", "file:///run/train/unmapped/1-n1", "dag.train[3]", code, {"features": ["a"]}, "dag/r/train/3"
+    )
     assert Job.from_text(job.to_text(), "job.json") == job
+
+
+def test_a_job_of_before_owners_is_nobody_s() -> None:
+    body = wire.unpack(
+        "job", Job("train", "n1", "file:///run", "dag.train", (), {}, "dag/r/train/3").to_text(), "job.json"
+    )
+    del body["owner"]
+    assert Job.from_text(wire.pack("job", body), "job.json").owner == ""
+
+
+@pytest.mark.parametrize(
+    "source",
+    [{"sql": "SELECT 1"}, {"callable": "m:fn"}, {"jdbc_conn_id": "db", "table": "t"}],
+    ids=lambda s: next(iter(s)),
+)
+def test_reuse_of_a_source_that_tells_no_state_needs_the_users_word_for_it(source: dict[str, Any]) -> None:
+    given = PARTITION | {"source": source, "reuse": True}
+    with refused("SDDP-101", "reuse=True", repr(next(iter(source))), "fingerprint="):
+        jobs.check("partition", given)
+    for later in (UNKNOWN, "2026-11-30"):
+        jobs.check("partition", given | {"fingerprint": later})
+    jobs.check("partition", given | {"reuse": UNKNOWN})
+    jobs.check("partition", given | {"reuse": False})

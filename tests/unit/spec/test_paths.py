@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -130,3 +131,32 @@ def test_tries_and_mapped_copies_of_a_task_have_folders_of_their_own() -> None:
     assert TryDir.of("file:///run", "train", -1, 2, "n1").file("result.json") == (
         "file:///run/train/unmapped/2-n1/result.json"
     )
+
+
+INSTANCES = st.tuples(NAMES, NAMES, NAMES, st.integers(-1, 3))
+
+
+@given(INSTANCES, INSTANCES)
+@example(("a", "b", "c", -1), ("a", "b", "c", 0))
+@example(("a/b", "c", "d", -1), ("a", "b/c", "d", -1))
+def test_an_owner_names_one_task_instance_and_whose_runs_are_the_same_task(first: Any, second: Any) -> None:
+    one, other = paths.owner(*first), paths.owner(*second)
+    assert (one == other) == (first == second)
+    same = (first[0], first[2:]) == (second[0], second[2:])
+    assert paths.same_task(one, other) == same
+
+
+@pytest.mark.parametrize("other", ["", "a", "a/b/c", "a/b/c/unmapped/d"])
+def test_what_is_no_owner_is_nobody_s_task(other: str) -> None:
+    assert not paths.same_task(other, other)
+    assert not paths.same_task("a/b/c/unmapped", other)
+
+
+def test_a_folder_of_a_try_tells_its_number() -> None:
+    folder = TryDir.of("file:///run", "train", 3, 12, "48407e9bf602")
+    assert paths.try_number(folder.uri.rpartition("/")[2]) == 12
+
+
+@pytest.mark.parametrize("name", ["replay-0123abcd", "1", "-1-abc", "1-abc.json", "1-", "job.json", "x1-abc"])
+def test_another_name_is_no_try(name: str) -> None:
+    assert paths.try_number(name) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -152,12 +153,66 @@ def test_files_are_listed_by_name(tmp_path: Path) -> None:
     assert storage.names(uri(tmp_path)) == ["b", "deep"]
 
 
+def test_sizes_come_with_names(tmp_path: Path) -> None:
+    for name in ("a", "deep/er/c"):
+        storage.write_text(uri(tmp_path / name), name)
+    assert storage.sizes_below(uri(tmp_path)) == {"a": 1, "deep/er/c": 9}
+    assert storage.sizes_below(uri(tmp_path / "missing")) == {}
+
+
+def test_below_a_file_there_is_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    assert storage.names(uri(tmp_path / "file" / "below")) == []
+
+
+def test_a_folder_is_removed_with_all_below_it_and_nothing_else(tmp_path: Path) -> None:
+    for name in ("go/a", "go/deep/er/c", "gone", "stay/a"):
+        storage.write_text(uri(tmp_path / name), name)
+    (tmp_path / "go" / "empty").mkdir()
+    (tmp_path / "go" / "link").symlink_to(tmp_path / "stay")
+    storage.remove_tree(uri(tmp_path / "go"))
+    storage.remove_tree(uri(tmp_path / "go"))  # gone already is no error
+    storage.remove_tree(uri(tmp_path / "gone"))  # one file is a tree too
+    assert storage.files_below(uri(tmp_path)) == ["stay/a"]
+
+
+def test_a_folder_that_another_removes_too_is_gone_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b", "c"):
+        storage.write_text(uri(tmp_path / "go" / name), name)
+    rmtree, met = shutil.rmtree, []
+
+    def loses_a_race(path: str) -> None:
+        met.append(path)
+        if len(met) == 1:
+            (tmp_path / "go" / "a").unlink()
+            raise FileNotFoundError(2, "No such file or directory", "a")
+        rmtree(path)
+
+    monkeypatch.setattr(shutil, "rmtree", loses_a_race)
+    storage.remove_tree(uri(tmp_path / "go"))
+    assert len(met) == 2
+    assert not (tmp_path / "go").exists()
+
+
+def test_a_folder_whose_files_come_and_go_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage.write_text(uri(tmp_path / "go" / "a"), "a")
+
+    def always_loses(path: str) -> None:
+        raise FileNotFoundError(2, "No such file or directory", "b")
+
+    monkeypatch.setattr(shutil, "rmtree", always_loses)
+    with refused("SDDP-301", f"{tmp_path}/go", "come and go"):
+        storage.remove_tree(uri(tmp_path / "go"))
+
+
 def test_the_age_of_a_file_is_told(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("x")
     assert not storage.older_than(uri(path), 60)
-    os.utime(path, (0, 0))
+    os.utime(path, (5, 5))
     assert storage.older_than(uri(path), 60)
+    assert storage.modified(uri(path)) == 5
+    assert storage.modified(uri(tmp_path / "missing")) is None
 
 
 def test_a_file_counts_as_young_where_the_storage_cannot_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from airflow_provider_sparkddp.runtime.entry.sparkddp_main import Parent, main
 from airflow_provider_sparkddp.runtime.jobs.outcome import Outcome
 from airflow_provider_sparkddp.spec import wire
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
+from airflow_provider_sparkddp.spec.jobs import Job
 from airflow_provider_sparkddp.spec.results import JobResult
 from tests.support.samples import job
 
@@ -86,6 +88,17 @@ def test_a_replay_writes_beside_the_original_and_never_over_it(
     [replayed] = written.parent.glob("replay-*/result.json")
     assert result(replayed).summary == ("a line for a person",)
     assert "a line for a person" in capsys.readouterr().out
+
+
+def test_a_replayed_partition_reuses_nothing_and_removes_no_other_runs_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = replace(job(tmp_path.as_uri(), "partition"), settings={"reuse": True, "retention": 7.0, "seed": 3})
+    (tmp_path / "job.json").write_text(planned.to_text())
+    ran: list[Job] = []
+    monkeypatch.setattr(sparkddp_main, "_run", lambda job, *_: ran.append(job) or JobResult("partition", job.nonce))
+    assert main([str(tmp_path / "job.json")]) == 0
+    assert ran[0].settings == {"reuse": False, "retention": None, "seed": 3}
 
 
 def test_a_failure_is_a_whole_result_and_status_one(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from airflow_provider_sparkddp.runtime.jobs import validate
 from airflow_provider_sparkddp.runtime.models import bundle
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.jobs import Job
+from airflow_provider_sparkddp.storage import leases
 from tests.support import partitions, stored
 from tests.support.refusals import refused
 
@@ -96,6 +98,28 @@ def test_the_test_split_alone_is_enough_and_a_failure_names_it(tmp_path: Path) -
 def test_data_without_held_out_rows_is_refused(tmp_path: Path) -> None:
     with refused("SDDP-202", "holds no test and no validation rows", "test=0.1"):
         run(tmp_path, validation=[])
+
+
+def test_the_data_are_leased_while_they_are_read_and_not_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, read = [], validate.read_manifest
+
+    def reads(uri: str) -> Any:
+        seen.extend(leases.readers(uri, time.time()))
+        return read(uri)
+
+    monkeypatch.setattr(validate, "read_manifest", reads)
+    run(tmp_path)
+    assert seen == ["dag.task"]
+    assert leases.readers((tmp_path / "run" / "manifest.json").as_uri(), time.time()) == []
+
+
+def test_data_that_are_being_removed_are_refused(tmp_path: Path) -> None:
+    data = partitions.write(tmp_path / "going", [TABLE], [TABLE])
+    leases.announce(data, "r1", "dag.partition", time.time())
+    with refused("SDDP-208", "is being removed by retention (dag.partition)"):
+        run(tmp_path, data=data)
 
 
 def test_a_missing_manifest_is_refused(tmp_path: Path) -> None:
