@@ -8,6 +8,7 @@ replays it in a folder beside the original, prints what it prints, and writes it
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 import threading
@@ -20,7 +21,6 @@ from typing import Any, NoReturn
 
 from airflow_provider_sparkddp import storage
 from airflow_provider_sparkddp.runtime import code, secrets
-from airflow_provider_sparkddp.runtime.jobs import export, partition, train, validate
 from airflow_provider_sparkddp.runtime.jobs.cluster import session
 from airflow_provider_sparkddp.runtime.jobs.outcome import Outcome
 from airflow_provider_sparkddp.spec import jobs, paths
@@ -29,12 +29,22 @@ from airflow_provider_sparkddp.spec.jobs import Job
 from airflow_provider_sparkddp.spec.results import JobResult
 from airflow_provider_sparkddp.spec.secrets import from_line
 
-RUNS: dict[str, Callable[[Any, Job, Callable[[], None]], Outcome]] = {
-    jobs.PARTITION: partition.run,
-    jobs.TRAIN: train.run,
-    jobs.EXPORT: export.run,
-    jobs.VALIDATE: validate.run,
-}
+Run = Callable[[Any, Job, Callable[[], None]], Outcome]
+
+
+def _run_of(kind: str) -> Run:
+    """Imported when it runs: a job loads the packages of its own kind, and no other's."""
+
+    def run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
+        outcome: Outcome = importlib.import_module(f"airflow_provider_sparkddp.runtime.jobs.{kind}").run(
+            spark, job, still_wanted
+        )
+        return outcome
+
+    return run
+
+
+RUNS: dict[str, Run] = {kind: _run_of(kind) for kind in (jobs.PARTITION, jobs.TRAIN, jobs.EXPORT, jobs.VALIDATE)}
 ON_SPARK = (jobs.PARTITION, jobs.TRAIN)
 ORPHANED = 70
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,8 +11,19 @@ from airflow_provider_sparkddp import storage
 from airflow_provider_sparkddp.runtime.data import encoders, shards
 from airflow_provider_sparkddp.runtime.jobs.cluster import prove_shared
 from airflow_provider_sparkddp.runtime.jobs.outcome import Outcome
-from airflow_provider_sparkddp.runtime.jobs.partition_summary import summary, values
-from airflow_provider_sparkddp.runtime.partition import groups, rows, sources, splits, types, write
+from airflow_provider_sparkddp.runtime.jobs.partition_summary import summary
+from airflow_provider_sparkddp.runtime.partition import (
+    cleaning,
+    groups,
+    retention,
+    reuse,
+    rows,
+    sources,
+    splits,
+    types,
+    write,
+    xcom,
+)
 from airflow_provider_sparkddp.spec import paths
 from airflow_provider_sparkddp.spec.errors import SparkDDPError, nearest
 from airflow_provider_sparkddp.spec.jobs import Job
@@ -28,42 +40,57 @@ class Prepared:
 
 
 def run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
-    """Read, split, place, write, describe, and commit the manifest last.
+    """Read, split, place, write, describe, and commit the manifest last; or return the earlier one where nothing has changed.
 
     Raises:
-        SparkDDPError: codes 201 to 213, 301, 302, 308, 310.
+        SparkDDPError: codes 101, 112, 201 to 213, 301, 302, 308, 310.
     """
     outcome, settings = Outcome(), job.settings
-    folder = paths.join(job.directory, paths.DATA)
     with outcome.phase("check storage"):
         prove_shared(spark, job)
-    with outcome.phase("read source"):
-        prepared = _prepared(spark, settings)
-    binned = bool(settings["group_by"])
-    with outcome.phase("plan groups" if binned else "plan files"):
+    with outcome.phase("read source", spark):
+        frame = sources.read(spark, settings["source"])
+        fingerprint = reuse.fingerprint(spark, job, frame) if settings["reuse"] else None
+    found = reuse.earlier(job, fingerprint) if fingerprint else None
+    lines: list[str] = []
+    if found:
+        uri, manifest = found
+        lines.append(f"reused: source, settings and code are unchanged since {uri} was written; nothing was written")
+    else:
+        prepared, manifest = _made(frame, job, outcome)
+        uri, lines = paths.join(job.directory, paths.MANIFEST), prepared.lines
+        with outcome.phase("publish manifest"):
+            still_wanted()
+            storage.write_text(uri, manifest.to_text())
+        lines += reuse.publish(job, fingerprint, uri) if fingerprint else []
+    with outcome.phase("clean up"):
+        lines += cleaning.clean(job, manifest)
+        lines += retention.expire(job, settings["retention"], time.time(), keep=uri)
+    outcome.values = xcom.values(manifest, uri, reused=bool(found))
+    outcome.summary = [*summary(manifest, outcome.seconds), *lines]
+    return outcome
+
+
+def _made(frame: Any, job: Job, outcome: Outcome) -> tuple[Prepared, Manifest]:
+    """The files in the try's folder, and the manifest over them, which isn't written yet."""
+    settings, spark = job.settings, frame.sparkSession
+    folder, binned = paths.join(job.directory, paths.DATA), bool(settings["group_by"])
+    with outcome.phase("plan groups" if binned else "plan files", spark):
+        prepared = _prepared(frame, settings)
         placed = _placed(prepared, settings)
     with outcome.phase("write partitions", spark):
         names = _write(placed, folder, settings)
     with outcome.phase("describe files", spark):
         found = write.described(spark, folder, names, prepared.types, settings["encode"] or {}, binned)
     _require_rows(found.files, settings)
-    manifest = _manifest(settings, found)
-    uri = paths.join(job.directory, paths.MANIFEST)
-    with outcome.phase("publish manifest"):
-        still_wanted()
-        storage.write_text(uri, manifest.to_text())
-    outcome.values = values(manifest, uri)
-    outcome.summary = [*summary(manifest, outcome.seconds), *prepared.lines]
-    return outcome
+    return prepared, _manifest(settings, found)
 
 
-def _prepared(spark: Any, settings: Mapping[str, Any]) -> Prepared:
+def _prepared(frame: Any, settings: Mapping[str, Any]) -> Prepared:
     """The source's wanted rows and columns with the split's name, and the types of the columns that are kept."""
     validation, test = settings["validation"], settings["test"]
     grouped, ordered = settings["group_by"] or [], settings["order_by"] or []
     needed = [*splits.deciding_columns(validation, test), *grouped, *ordered]
-    source = settings["source"]
-    frame = sources.read(spark, source)
     try:
         frame = rows.project(frame, settings["columns"], needed)
         frame, kinds = types.usable(frame)
@@ -74,7 +101,7 @@ def _prepared(spark: Any, settings: Mapping[str, Any]) -> Prepared:
     except SparkDDPError:
         raise
     except Exception as error:
-        raise sources.unreadable(source, error) from error
+        raise sources.unreadable(settings["source"], error) from error
     flags = splits.flag_columns(validation, test)
     return Prepared(frame.drop(*flags), {name: kind for name, kind in kinds.items() if name not in flags})
 

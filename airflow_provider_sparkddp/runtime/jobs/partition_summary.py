@@ -1,30 +1,13 @@
-"""What a partition job tells of its manifest: the small values of its XCom, and the table that a person wants."""
+"""What a partition job tells of its manifest: the table that a person wants."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from airflow_provider_sparkddp.runtime.jobs.outcome import table
 from airflow_provider_sparkddp.spec.manifests import TRAIN, Column, Manifest
 
-# XCom lies in Airflow's database: above this many names it holds a pointer to the manifest alone.
-NAMES_IN_XCOM = 200
 MOST_RANKS, MOST_COLUMNS = 50, 100
-
-
-def values(manifest: Manifest, uri: str) -> dict[str, Any]:
-    names = [f.name for f in manifest.files]
-    return {
-        "manifest": uri,
-        "files": names if len(names) <= NAMES_IN_XCOM else [],
-        "num_files": len(names),
-        "rows": {split: manifest.rank_rows(split) for split in manifest.shares} if manifest.world_size <= 500 else {},
-        "total_rows": {split: manifest.rows(split) for split in manifest.shares},
-        "bytes": sum(f.bytes for f in manifest.files),
-        "num_nodes": manifest.num_nodes,
-        "devices": manifest.devices,
-    }
 
 
 def summary(manifest: Manifest, seconds: Mapping[str, float]) -> list[str]:

@@ -21,6 +21,7 @@ IMPORT_THE_ENTRY = f"""
 import json, sys
 import {PACKAGE}.runtime.entry.sparkddp_main as entry
 assert set(entry.RUNS) == {{"partition", "train", "export", "validate"}}
+import {PACKAGE}.runtime.jobs.export, {PACKAGE}.runtime.jobs.train
 print(json.dumps({{n: m.__file__ for n, m in sys.modules.items() if n.split(".")[0] == {PACKAGE!r}}}))
 """
 
