@@ -70,7 +70,7 @@ def parquet_file(
 
 def learnt(name: str, kind: str, fit: dict[str, Any] | None, column: Any) -> dict[str, Any]:
     """The fit with a piece of the column added. Raises SparkDDPError SDDP-213 as soon as no further piece could mend it."""
-    piece = fit_piece(kind, _plain(column))
+    piece = fit_piece(kind, column)
     fit = merge_fits(kind, [fit, piece] if fit else [piece])
     require_fit(name, kind, fit)
     return fit
@@ -94,10 +94,6 @@ def _digest(uri: str) -> str:
         mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as data,
     ):
         return hashlib.sha256(data).hexdigest()
-
-
-def _plain(column: Any) -> Any:
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 def column_stats(column: Any, facts: Column, training: bool) -> Stats:
