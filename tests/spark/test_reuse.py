@@ -176,11 +176,13 @@ def test_code_changes_it_and_where_the_code_lies_does_not(local_spark: Any, tabl
 def test_how_spark_reads_changes_it(local_spark: Any, table: Path, tmp_path: Path) -> None:
     job = job_of(tmp_path, of_csv(table))
     before = of(local_spark, job)
-    local_spark.conf.set("spark.sql.ansi.enabled", "false")
+    # As if the application had been submitted with it.
+    submitted = local_spark.sparkContext._conf
+    submitted.set("spark.sql.ansi.enabled", "false")
     try:
         assert of(local_spark, job) != before
     finally:
-        local_spark.conf.unset("spark.sql.ansi.enabled")
+        submitted._jconf.remove("spark.sql.ansi.enabled")
     assert of(local_spark, job) == before
 
 
@@ -258,8 +260,10 @@ def test_what_a_job_wrote_is_found_again_until_the_source_changes(
     local_spark: Any, table: Path, tmp_path: Path
 ) -> None:
     first, second = (job_of(tmp_path, of_csv(table)) for _ in range(2))
+    before = of(local_spark, first)
     written = partition.run(local_spark, replace(first, settings={**first.settings, "reuse": False}), jobs.wanted)
-    publish(first, of(local_spark, first), written.values["manifest"])
+    assert of(local_spark, first) == before, "what a job sets in its own session does not count"
+    publish(first, before, written.values["manifest"])
     found = earlier(second, of(local_spark, second))
     assert found is not None
     assert found[0] == written.values["manifest"]
