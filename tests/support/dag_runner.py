@@ -23,12 +23,16 @@ def load(file: str, dag_id: str) -> Any:
 
 
 def outcome(run: Any) -> dict[str, Any]:
+    from airflow.models.asset import AssetEvent, AssetModel
     from airflow.models.xcom import XComModel
     from airflow.utils.session import create_session
 
     with create_session() as session:
         tasks = {f"{ti.task_id}[{ti.map_index}]": str(ti.state) for ti in run.get_task_instances(session=session)}
         rows = session.query(XComModel).filter_by(run_id=run.run_id, key="return_value").all()
+        events = session.query(AssetEvent).filter_by(source_run_id=run.run_id).all()
+        assets = {asset.id: asset.name for asset in session.query(AssetModel).all()}
+        told = [{"asset": assets[e.asset_id], "task": e.source_task_id, "extra": e.extra} for e in events]
         values = {f"{row.task_id}[{row.map_index}]": XComModel.deserialize_value(row) for row in rows}
     return {
         "state": str(run.state),
@@ -36,6 +40,7 @@ def outcome(run: Any) -> dict[str, Any]:
         "logical_date": str(run.logical_date),
         "tasks": tasks,
         "xcoms": values,
+        "asset_events": told,
     }
 
 

@@ -61,8 +61,9 @@ def fingerprint(spark: Any, job: Job, frame: Any) -> str:
 
 
 def _sql_settings(spark: Any) -> dict[str, str]:
-    found = {str(key): str(value) for key, value in spark.conf.getAll.items()}
-    return {key: value for key, value in found.items() if key.startswith(SQL) and key != NOT_SQL}
+    """What the application was started with; what this job sets for itself meanwhile is its code's affair."""
+    found = spark.sparkContext.getConf().getAll()
+    return {key: value for key, value in found if key.startswith(SQL) and key != NOT_SQL}
 
 
 def earlier(job: Job, fingerprint: str, clock: Callable[[], float] = time.time) -> tuple[str, Manifest] | None:
