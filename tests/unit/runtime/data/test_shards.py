@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -151,3 +152,47 @@ def test_a_manifest_is_read_as_it_was_dealt_or_dealt_anew_for_another_number_of_
         assert rows_read(shares) == Counter(rows_there(written.files, "train"))
     with refused("SDDP-202", "9 rows for 10 ranks"):
         shares_for(written, "train", 10)
+
+
+def binned(rows: dict[int, tuple[int, int]]) -> list[PartFile]:
+    """Bin -> rows for training and for validation."""
+    files = []
+    for place, (train, validation) in rows.items():
+        files += [replace(part_file([train], "train"), bin=place)] if train else []
+        files += [replace(part_file([validation], "validation"), bin=place)] if validation else []
+    return files
+
+
+def test_as_many_whole_files_a_rank_where_that_is_balanced() -> None:
+    files = [part_file([rows]) for rows in (100, 101, 100, 102, 99, 100)]
+    assert [[p.file for p in share] for share in deal(files, "train", 3)] == [[0, 1], [2, 3], [4, 5]]
+
+
+@given(st.dictionaries(st.integers(0, 9), st.tuples(st.integers(1, 50), st.integers(1, 9)), min_size=1), RANKS)
+def test_bins_of_groups_go_whole_to_one_rank_with_all_their_splits(
+    rows: dict[int, tuple[int, int]], world_size: int
+) -> None:
+    files = binned(rows)
+    if len(rows) < world_size:
+        with refused("SDDP-202", "rank"):
+            deal(files, "train", world_size)
+        return
+    ranks: dict[int, set[int]] = {}
+    for split in ("train", "validation"):
+        shares = deal(files, split, world_size)
+        assert rows_read(shares) == Counter(rows_there(files, split))
+        for rank, share in enumerate(shares):
+            for piece in share:
+                ranks.setdefault(files[piece.file].bin or 0, set()).add(rank)
+    assert all(len(found) == 1 for found in ranks.values())
+
+
+def test_bins_that_were_packed_for_the_world_size_follow_one_another() -> None:
+    files = binned({0: (5, 1), 1: (90, 0), 2: (40, 1), 3: (41, 0)})
+    shares = deal(files, "train", 2, bins_per_rank=2)
+    assert [[files[p.file].bin for p in share] for share in shares] == [[0, 1], [2, 3]]
+
+
+def test_a_rank_whose_bins_hold_no_held_out_row_is_told() -> None:
+    with refused("SDDP-202", "the validation split has whole groups in 1 bins for 2 ranks"):
+        deal(binned({0: (5, 3), 1: (5, 0)}), "validation", 2, bins_per_rank=1)
