@@ -87,14 +87,17 @@ TEXTS: dict[str, Explanation] = {
         "`spark.hadoop.fs.s3a.secret.key`, `password`, `token` and the like, written into the DAG or templated from a "
         "connection.",
         "Put it into a file that only Airflow's user may read and give `properties_file`, or into the cluster's "
-        "`spark-defaults.conf`; better, let the hosts' own identity reach the storage. A source that needs a password is "
-        "read in a function (`callable`) that fetches it where the driver runs.",
+        "`spark-defaults.conf`; better, let the hosts' own identity reach the storage. A database is read by "
+        "`jdbc_conn_id`; another source that needs a password in a function (`callable`) that fetches it where the driver runs.",
     ),
     "SDDP-112": Explanation(
-        "The Airflow connection of a source's `jdbc_conn_id` does not exist, or says no JDBC URL.",
-        "A misspelt id; a connection without a host; a kind of database that this provider knows no URL for.",
+        "The Airflow connection of a source's `jdbc_conn_id` does not exist, says no JDBC URL or driver class, or holds a "
+        "password elsewhere than in its password, where it would be shown. A replay has no connection at all.",
+        "A misspelt id; a connection without a host; a kind of database that this provider knows no URL for; a URL with "
+        "`?password=`; settings of encryption that cannot be put into a URL.",
         "`airflow connections get ID` shows it. Set `jdbc_url` in its extra where the URL cannot be made of host, port and "
-        "schema.",
+        "schema, and `driver_class` where the URL does not tell it: see [Read a database](../how-to/read-a-database.md). For a "
+        "replay set the environment variables that the message names.",
     ),
     "SDDP-201": Explanation(
         "The source has no rows, or the split leaves none for training or none for validation.",
@@ -113,7 +116,8 @@ TEXTS: dict[str, Explanation] = {
         "A table or path that does not exist; a missing jar for the format; an exception in your function, or a "
         "function that returns something else than a Spark DataFrame. Spark reads lazily, so an error in the rows "
         "themselves shows while the partitions are written.",
-        "Try the same in a notebook or `spark-shell`: the error is the same there.",
+        "Try the same in a notebook or `spark-shell`: the error is the same there. Of a database the message holds its own "
+        "words; where it could not be reached, Airflow's retries apply.",
     ),
     "SDDP-204": Explanation(
         "A column is missing, is there twice, or has a name that cannot be used.",

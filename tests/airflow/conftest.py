@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,12 +66,20 @@ class Airflow:
 
     def test_dag(self, file: Path, dag_id: str, **conf: Any) -> Ran:
         """Run `dag.test()` to its end."""
+        self.start_dag(file, dag_id, {}, **conf).wait()
+        return self.ran(dag_id)
+
+    def start_dag(self, file: Path, dag_id: str, variables: Mapping[str, str], **conf: Any) -> subprocess.Popen[bytes]:
+        """The process of a `dag.test()` that has begun, with these environment variables besides."""
         out, log = self.home / f"{dag_id}.json", self.home / f"{dag_id}.log"
         command = [sys.executable, "-m", "tests.support.dag_runner", str(file), dag_id, str(out), json.dumps(conf)]
+        environment = {**self.environment(file.parent), **variables}
         with log.open("w") as handle:
-            subprocess.run(
-                command, cwd=self.home, env=self.environment(file.parent), stdout=handle, stderr=handle, check=False
-            )
+            return subprocess.Popen(command, cwd=self.home, env=environment, stdout=handle, stderr=handle)
+
+    def ran(self, dag_id: str) -> Ran:
+        """What came of a `dag.test()` that has ended."""
+        out, log = self.home / f"{dag_id}.json", self.home / f"{dag_id}.log"
         assert out.exists(), log.read_text()[-5000:]
         return Ran(json.loads(out.read_text()), log.read_text())
 

@@ -32,7 +32,13 @@ def connection(master: str) -> dict[str, str]:
     return {f"AIRFLOW_CONN_{CONN.upper()}": json.dumps({"conn_type": "spark", **parts})}
 
 
-def submit(job: Job, master: str, conf: Mapping[str, str], py_files: Sequence[str] = ()) -> JobResult:
+def submit(
+    job: Job,
+    master: str,
+    conf: Mapping[str, str],
+    py_files: Sequence[str] = (),
+    secrets: Mapping[str, str] | None = None,
+) -> JobResult:
     """Run the job to its end. The connection must stand in the environment."""
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
@@ -57,7 +63,7 @@ def submit(job: Job, master: str, conf: Mapping[str, str], py_files: Sequence[st
             environment,
         )
 
-    return SparkDDPHook().run(job, provider, make_submitter)
+    return SparkDDPHook().run(job, provider, make_submitter, secrets)
 
 
 def main() -> None:

@@ -11,8 +11,8 @@ from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.secrets import refuse_secrets
 
 SOURCE_SECRETS = (
-    "Let the function or the driver's own configuration fetch it (a secret manager, a file that only the driver may read, "
-    "Spark's credential providers)."
+    "Read a database by jdbc_conn_id. Otherwise let the function or the driver's own configuration fetch it (a secret manager, "
+    "a file that only the driver may read, Spark's credential providers)."
 )
 # kind of source -> its keys
 SOURCE_KEYS: dict[str, tuple[str, ...]] = {
