@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +15,9 @@ from airflow_provider_sparkddp.runtime.jobs.outcome import Outcome
 from airflow_provider_sparkddp.runtime.jobs.partition_summary import summary
 from airflow_provider_sparkddp.runtime.partition import (
     cleaning,
+    drift,
     groups,
+    mismatches,
     retention,
     reuse,
     rows,
@@ -28,6 +31,8 @@ from airflow_provider_sparkddp.spec import paths
 from airflow_provider_sparkddp.spec.errors import SparkDDPError, nearest
 from airflow_provider_sparkddp.spec.jobs import Job
 from airflow_provider_sparkddp.spec.manifests import SPLITS, TEST, TRAIN, VALIDATION, Column, Manifest, PartFile
+from airflow_provider_sparkddp.spec.references import manifest_uri
+from airflow_provider_sparkddp.storage.manifests import read_manifest
 
 
 @dataclass
@@ -48,17 +53,24 @@ def run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
     outcome, settings = Outcome(), job.settings
     with outcome.phase("check storage"):
         prove_shared(spark, job)
+    earlier = (
+        read_manifest(manifest_uri(settings["compare_with"], "compare_with")) if settings["compare_with"] else None
+    )
     with outcome.phase("read source", spark):
         frame = sources.read(spark, settings["source"])
         fingerprint = reuse.fingerprint(spark, job, frame) if settings["reuse"] else None
     found = reuse.earlier(job, fingerprint) if fingerprint else None
-    lines: list[str] = []
     if found:
         uri, manifest = found
-        lines.append(f"reused: source, settings and code are unchanged since {uri} was written; nothing was written")
+        lines = [f"reused: source, settings and code are unchanged since {uri} was written; nothing was written"]
     else:
         prepared, manifest = _made(frame, job, outcome)
         uri, lines = paths.join(job.directory, paths.MANIFEST), prepared.lines
+    drifted = drift.compare(earlier, manifest.columns) if earlier else None
+    if drifted:
+        lines += drifted.lines()
+        _require_no_drift(drifted, settings, [*summary(manifest, outcome.seconds), *lines])
+    if not found:
         with outcome.phase("publish manifest"):
             still_wanted()
             storage.write_text(uri, manifest.to_text())
@@ -66,44 +78,80 @@ def run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
     with outcome.phase("clean up"):
         lines += cleaning.clean(job, manifest)
         lines += retention.expire(job, settings["retention"], time.time(), keep=uri)
-    outcome.values = xcom.values(manifest, uri, reused=bool(found))
+    more = {"drift": drifted.to_json()} if drifted else {}
+    outcome.values = xcom.values(manifest, uri, reused=bool(found), more=more)
     outcome.summary = [*summary(manifest, outcome.seconds), *lines]
     return outcome
+
+
+def _require_no_drift(drifted: drift.Drift, settings: Mapping[str, Any], told: list[str]) -> None:
+    """Raises SparkDDPError SDDP-211 with the whole summary, so that the log shows what changed."""
+    try:
+        drift.require(drifted, settings["drift"] or {})
+    except SparkDDPError as error:
+        raise SparkDDPError(error.code, error.message, error.remedy, {**error.details, "summary": told}) from None
 
 
 def _made(frame: Any, job: Job, outcome: Outcome) -> tuple[Prepared, Manifest]:
     """The files in the try's folder, and the manifest over them, which isn't written yet."""
     settings, spark = job.settings, frame.sparkSession
     folder, binned = paths.join(job.directory, paths.DATA), bool(settings["group_by"])
-    with outcome.phase("plan groups" if binned else "plan files", spark):
+    with outcome.phase("check source", spark):
         prepared = _prepared(frame, settings)
+    with outcome.phase("plan groups" if binned else "plan files", spark), _told(spark, settings):
         placed = _placed(prepared, settings)
-    with outcome.phase("write partitions", spark):
+    with outcome.phase("write partitions", spark), _told(spark, settings):
         names = _write(placed, folder, settings)
-    with outcome.phase("describe files", spark):
+    with outcome.phase("describe files", spark), _told(spark, settings):
         found = write.described(spark, folder, names, prepared.types, settings["encode"] or {}, binned)
     _require_rows(found.files, settings)
     return prepared, _manifest(settings, found)
 
 
-def _prepared(frame: Any, settings: Mapping[str, Any]) -> Prepared:
-    """The source's wanted rows and columns with the split's name, and the types of the columns that are kept."""
-    validation, test = settings["validation"], settings["test"]
-    grouped, ordered = settings["group_by"] or [], settings["order_by"] or []
-    needed = [*splits.deciding_columns(validation, test), *grouped, *ordered]
+@contextmanager
+def _told(spark: Any, settings: Mapping[str, Any]) -> Iterator[None]:
+    """Spark reads lazily, so what is wrong with the source may show wherever rows move.
+
+    Raises:
+        SparkDDPError: SDDP-203, 212, 301, 308 or 310 by what is at fault.
+    """
     try:
-        frame = rows.project(frame, settings["columns"], needed)
-        frame, kinds = types.usable(frame)
-        frame = rows.kept(frame, settings["where"], settings["sample"], settings["limit"], settings["seed"])
-        _require_encodable(settings["encode"] or {}, kinds)
-        kinds = types.with_lengths(frame, kinds)
-        frame = splits.with_splits(frame, validation, test, settings["seed"], grouped, ordered)
+        yield
     except SparkDDPError:
         raise
     except Exception as error:
-        raise sources.unreadable(settings["source"], error) from error
+        source = settings["source"]
+        raise mismatches.diagnose(spark, source, error) or sources.failed(source, error) from error
+
+
+@contextmanager
+def _expression(settings: Mapping[str, Any], name: str) -> Iterator[None]:
+    """What Spark says of an SQL expression is told with the argument that holds it."""
+    try:
+        yield
+    except SparkDDPError:
+        raise
+    except Exception as error:
+        raise sources.failed(settings["source"], error, what=f"{name}={settings[name]!r}") from error
+
+
+def _prepared(frame: Any, settings: Mapping[str, Any]) -> Prepared:
+    """The source's wanted rows and columns with the split's name, and the types of the columns that are kept."""
+    spark, validation, test = frame.sparkSession, settings["validation"], settings["test"]
+    grouped, ordered = settings["group_by"] or [], settings["order_by"] or []
+    needed = [*splits.deciding_columns(validation, test), *grouped, *ordered]
+    with _expression(settings, "columns"):
+        kept = rows.project(frame, settings["columns"], needed)
+    kept, kinds = types.usable(kept)
+    _require_encodable(settings["encode"] or {}, kinds)
+    with _expression(settings, "where"):
+        kept = rows.kept(kept, settings["where"], settings["sample"], settings["limit"], settings["seed"])
+    with _told(spark, settings):
+        lines = mismatches.findings(spark, settings["source"], frame)
+        kinds = types.with_lengths(kept, kinds)
+        kept = splits.with_splits(kept, validation, test, settings["seed"], grouped, ordered)
     flags = splits.flag_columns(validation, test)
-    return Prepared(frame.drop(*flags), {name: kind for name, kind in kinds.items() if name not in flags})
+    return Prepared(kept.drop(*flags), {name: kind for name, kind in kinds.items() if name not in flags}, lines)
 
 
 def _require_encodable(encode: Mapping[str, str], kinds: Mapping[str, Column]) -> None:
@@ -122,25 +170,17 @@ def _placed(prepared: Prepared, settings: Mapping[str, Any]) -> Any:
     ranks, files = settings["num_nodes"] * settings["devices"], settings["files_per_rank"]
     grouped, ordered = settings["group_by"], settings["order_by"] or []
     if grouped:
-        try:
-            packing = groups.plan(prepared.frame, grouped, ranks, files)
-            prepared.lines += groups.lines(prepared.frame, packing, grouped, ranks)
-            return groups.placed(prepared.frame, packing, grouped, ordered, ranks * files)
-        except SparkDDPError:
-            raise
-        except Exception as error:
-            raise sources.unreadable(settings["source"], error) from error
+        packing = groups.plan(prepared.frame, grouped, ranks, files)
+        prepared.lines += groups.lines(prepared.frame, packing, grouped, ranks)
+        return groups.placed(prepared.frame, packing, grouped, ordered, ranks * files)
     return write.exchanged(prepared.frame, ranks * files) if settings["shuffle"] else prepared.frame
 
 
 def _write(frame: Any, folder: str, settings: Mapping[str, Any]) -> list[str]:
-    """Raises SparkDDPError SDDP-203: Spark reads lazily, so what is wrong with the source shows here."""
+    """The names of the files, relative to the folder."""
     one_split = settings["validation"] is None and settings["test"] is None
     layout = write.Layout(settings["compression"], settings["row_group_rows"], TRAIN if one_split else None)
-    try:
-        write.write(frame, folder, layout)
-    except Exception as error:
-        raise sources.unreadable(settings["source"], error) from error
+    write.write(frame, folder, layout)
     return write.names_in(folder)
 
 
