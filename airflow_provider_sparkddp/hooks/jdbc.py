@@ -53,7 +53,8 @@ def _connection(conn_id: str) -> Any:
         raise _refused(
             conn_id,
             "is not defined.",
-            f"Add it: airflow connections add {conn_id} --conn-type postgres --conn-host … --conn-login … (the password as well).",
+            f"Add it: airflow connections add {conn_id} --conn-type generic --conn-login … --conn-extra "
+            f'\'{{"{URL}": "jdbc:postgresql://host:5432/database"}}\', and its password.',
         ) from error
 
 
@@ -77,7 +78,8 @@ def _url(connection: Any, extra: Mapping[str, Any]) -> str:
         raise _refused(
             conn_id,
             f"is of type {kind!r}, for which no URL is known.",
-            f"Set {URL} in its extra, or give a connection of type jdbc, {', '.join(URLS)}.",
+            f"Set {URL} in its extra, or give a connection of type jdbc, {', '.join(URLS)} (Airflow's command line stores a type "
+            "whose provider is not installed as generic).",
         )
     if not connection.host:
         raise _refused(conn_id, "has no host.", f"Set its host, or {URL} in its extra.")
