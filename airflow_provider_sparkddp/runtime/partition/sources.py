@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow_provider_sparkddp.runtime.imports import import_object
-from airflow_provider_sparkddp.runtime.partition import jdbc
+from airflow_provider_sparkddp.runtime.partition import faults, files, jdbc, mismatches
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 
 
@@ -21,17 +21,45 @@ def read(spark: Any, source: Mapping[str, Any]) -> Any:
     except SparkDDPError:
         raise
     except Exception as error:
-        raise unreadable(source, error) from error
+        raise failed(source, error, spark=spark) from error
 
 
-def unreadable(source: Mapping[str, Any], error: Exception) -> SparkDDPError:
+def failed(
+    source: Mapping[str, Any], error: Exception, *, what: str | None = None, spark: Any = None
+) -> SparkDDPError:
+    """Reading, or writing what was read, failed: what of it all is at fault.
+
+    Args:
+        what: the argument at fault, such as "where='x >'", where it isn't the source.
+        spark: with it, the source's files are looked into, which may read them once more.
+
+    Returns:
+        SDDP-212 (files disagree or are malformed), 310 (a jar is missing), 301 (storage is full or refuses), 308 (Spark was
+        lost), otherwise 203; or what an executor raised, under its own code.
+    """
+    if isinstance(error, SparkDDPError):
+        return error
     if "jdbc_conn_id" in source and (fault := jdbc.fault(source, error)):
         return fault
-    return SparkDDPError(
-        "SDDP-203",
-        f"{describe(source)}: {type(error).__name__}: {_first_line(error)}",
-        "Check the source as Spark sees it (spark.read… or spark.sql… in a notebook gives the same error).",
-    )
+    known = faults.told(error) or (mismatches.diagnose(spark, source, error) if spark is not None else None)
+    known = known or faults.lacking(error) or faults.of_storage(error) or faults.of_cluster(error)
+    return known or unreadable(source, error, what=what)
+
+
+def unreadable(source: Mapping[str, Any], error: Exception, *, what: str | None = None) -> SparkDDPError:
+    """SDDP-203 in the words of Spark or of the database. `what`: as in `failed`."""
+    if "jdbc_conn_id" in source and (fault := jdbc.fault(source, error)):
+        return fault
+    named = (what or describe(source))[:200]
+    if what:
+        remedy = (
+            "Correct the expression. It may use the source's columns; a name with special signs stands in backticks."
+        )
+    elif faults.NO_FILES.search(faults.whole(error)):
+        remedy = "Is there a file with rows? Files whose names begin with '_' or '.' are skipped by Spark."
+    else:
+        remedy = "Check the source as Spark sees it (spark.read… or spark.sql… in a notebook gives the same error)."
+    return SparkDDPError("SDDP-203", f"{named}: {faults.readable(error, 990 - len(named))}", remedy)
 
 
 def _read(spark: Any, source: Mapping[str, Any]) -> Any:
@@ -43,7 +71,7 @@ def _read(spark: Any, source: Mapping[str, Any]) -> Any:
         return spark.sql(source["sql"])
     if "callable" in source:
         return _call(spark, source)
-    return spark.read.format(source["format"]).options(**(source.get("options") or {})).load(source["path"])
+    return files.read(spark, source)
 
 
 def _call(spark: Any, source: Mapping[str, Any]) -> Any:
@@ -61,13 +89,10 @@ def describe(source: Mapping[str, Any]) -> str:
     """One line for a person; no options, which may hold a secret."""
     if "jdbc_conn_id" in source:
         return jdbc.describe(source)
+    if isinstance(source.get("path"), list):
+        more = f" and {len(source['path']) - 1} more" if len(source["path"]) > 1 else ""
+        return f"path {source['path'][0]}{more}"
     for key in ("table", "callable", "path"):
         if key in source:
             return f"{key} {source[key]}"
     return f"sql {' '.join(str(source['sql']).split())[:120]}"
-
-
-def _first_line(error: Exception) -> str:
-    text = str(error).strip()
-    cut = text.split("JVM stacktrace")[0].split("\n\tat ")[0]
-    return " ".join(cut.split())[:1000]
