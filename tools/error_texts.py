@@ -166,7 +166,7 @@ TEXTS: dict[str, Explanation] = {
         "partition column lose something by the type that Spark gives them.",
         "A column that was added or changed its type later; a line with a separator too many; a folder `code=007`.",
         "The message names file and column. Mend the files, or accept it by `tolerate` in the source: then it is only counted "
-        "and shown.",
+        "and shown. See [mend a source](../how-to/mend-a-source.md).",
     ),
     "SDDP-213": Explanation(
         "A column in `encode` cannot be encoded as asked, or an encoded column is used where it cannot be.",

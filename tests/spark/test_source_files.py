@@ -394,9 +394,10 @@ def test_a_corrupt_file_is_named_in_a_message_that_can_be_read(local_spark: Any,
 def test_faults_of_sql_show_spark_s_position(local_spark: Any) -> None:
     error = refused(local_spark, {"sql": "SELECT id,\n  id FORM x WHERE id = 3 FROM range(3)"})
     assert error.code == "SDDP-203"
-    assert "[PARSE_SYNTAX_ERROR]" in error.message
-    assert "(line 2, pos 10)" in error.message
-    assert error.message.endswith("\n  id FORM x WHERE id = 3 FROM range(3)\n----------^^^")
+    assert error.message.endswith(
+        "\n== SQL ==\nSELECT id,\n  id FORM x WHERE id = 3 FROM range(3)\n----------^^^\n"
+        "[PARSE_SYNTAX_ERROR] Syntax error at or near 'x'. (line 2, pos 10)."
+    )
     error = refused(local_spark, {"sql": "SELECT id,\n  idd FROM range(3)"})
     assert "[UNRESOLVED_COLUMN.WITH_SUGGESTION]" in error.message
     assert "`idd`" in error.message

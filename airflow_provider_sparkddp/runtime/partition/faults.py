@@ -97,9 +97,13 @@ def readable(error: BaseException, limit: int = LIMIT) -> str:
     """What it says, in one line but for a part of an SQL text with its caret; at most `limit` characters."""
     parts: list[str] = []
     for head in heads(error):
-        known = head.text.startswith("[") or head.kind in ("AnalysisException", "ParseException", "SparkException")
+        known = head.text.startswith(("[", "\n")) or head.kind in (
+            "AnalysisException",
+            "ParseException",
+            "SparkException",
+        )
         parts.append(head.text if known else f"{head.kind}: {head.text}")
-    text = " ".join(part if part.endswith((".", "^")) else f"{part}." for part in parts) or type(error).__name__
+    text = " ".join(part if part.endswith(".") else f"{part}." for part in parts) or type(error).__name__
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
@@ -156,7 +160,8 @@ def clean(text: str) -> str:
         text = noise.sub(instead, text)
     words, mark, sql = text.partition("\n== SQL")
     said = URI.sub(lambda uri: unquote(uri[0]), " ".join(words.split()))
-    return f"{said}\n{_around_the_caret(mark.strip() + sql)}" if mark else said
+    # The words last: what follows them begins no line of its own.
+    return f"\n{_around_the_caret(mark.strip() + sql)}\n{said}" if mark else said
 
 
 def _python_last_line(text: str) -> str:
