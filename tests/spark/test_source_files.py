@@ -56,9 +56,7 @@ def refusal(spark: Any, act: Callable[[], Any], source: Mapping[str, Any]) -> Sp
     """What the job says when `act` fails: looked into first, then told in Spark's words."""
     with pytest.raises(Exception) as caught:
         act()
-    error = caught.value
-    said = error if isinstance(error, SparkDDPError) else None
-    return said or mismatches.diagnose(spark, source, error) or sources.failed(source, error)
+    return sources.failed(source, caught.value, spark=spark)
 
 
 def refused(spark: Any, source: Mapping[str, Any]) -> SparkDDPError:

@@ -120,8 +120,7 @@ def _told(spark: Any, settings: Mapping[str, Any]) -> Iterator[None]:
     except SparkDDPError:
         raise
     except Exception as error:
-        source = settings["source"]
-        raise mismatches.diagnose(spark, source, error) or sources.failed(source, error) from error
+        raise sources.failed(settings["source"], error, spark=spark) from error
 
 
 @contextmanager

@@ -21,26 +21,31 @@ def read(spark: Any, source: Mapping[str, Any]) -> Any:
     except SparkDDPError:
         raise
     except Exception as error:
-        raise mismatches.diagnose(spark, source, error) or failed(source, error) from error
+        raise failed(source, error, spark=spark) from error
 
 
-def failed(source: Mapping[str, Any], error: Exception, *, what: str | None = None) -> SparkDDPError:
+def failed(source: Mapping[str, Any], error: Exception, *, what: str | None = None, spark: Any = None) -> SparkDDPError:
     """Reading, or writing what was read, failed: what of it all is at fault.
 
+    Args:
+        what: the argument at fault, such as "where='x >'", where it isn't the source.
+        spark: with it, the source's files are looked into, which may read them once more.
+
     Returns:
-        SDDP-310 (a jar is missing), 301 (storage is full or refuses), 308 (Spark was lost), otherwise 203; or what an
-        executor raised, under its own code.
+        SDDP-212 (files disagree or are malformed), 310 (a jar is missing), 301 (storage is full or refuses), 308 (Spark was
+        lost), otherwise 203; or what an executor raised, under its own code.
     """
     if isinstance(error, SparkDDPError):
         return error
     if "jdbc_conn_id" in source and (fault := jdbc.fault(source, error)):
         return fault
-    known = faults.told(error) or faults.lacking(error) or faults.of_storage(error) or faults.of_cluster(error)
+    known = faults.told(error) or (mismatches.diagnose(spark, source, error) if spark is not None else None)
+    known = known or faults.lacking(error) or faults.of_storage(error) or faults.of_cluster(error)
     return known or unreadable(source, error, what=what)
 
 
 def unreadable(source: Mapping[str, Any], error: Exception, *, what: str | None = None) -> SparkDDPError:
-    """SDDP-203 in Spark's own words. `what`: the argument at fault, such as "where='x >'", where it isn't the source."""
+    """SDDP-203 in Spark's own words. `what`: as in `failed`."""
     named = (what or describe(source))[:200]
     if what:
         remedy = (
