@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_sparkddp import storage
+from airflow_provider_sparkddp.hooks import plan
 from airflow_provider_sparkddp.runtime.jobs import partition
 from airflow_provider_sparkddp.runtime.partition import sources
-from airflow_provider_sparkddp.runtime.partition.reuse import earlier, fingerprint, publish
+from airflow_provider_sparkddp.runtime.partition.reuse import fingerprint
 from airflow_provider_sparkddp.runtime.partition.sourcestate import source_state
 from airflow_provider_sparkddp.spec.jobs import CodeRef, Job
 from tests.support import jobs
@@ -256,17 +258,57 @@ def test_a_folder_without_files_is_a_state(local_spark: Any, tmp_path: Path) -> 
     assert source_state(local_spark, source, frame) == {"files": []}
 
 
-def test_what_a_job_wrote_is_found_again_until_the_source_changes(
+def planned(tmp_path: Path, source: dict[str, Any], run: str, number: int = 1, **settings: Any) -> Job:
+    """As an operator plans it in the default run_dir, with its job.json where it belongs."""
+    given, task = job_of(tmp_path, source, **settings).settings, plan.Task("flights", "partition", run, -1, number)
+    run_dir = plan.run_dir(given, tmp_path.as_uri(), task)
+    job = plan.plan_job("partition", given, task, run_dir, f"{run}{number}", ())
+    storage.write_text(f"{job.directory}/job.json", job.to_text())
+    return job
+
+
+def data_of(job: Job) -> list[str]:
+    return storage.files_below(f"{job.directory}/data") if "data" in storage.names(job.directory) else []
+
+
+def test_a_job_reuses_what_another_run_wrote_until_the_source_changes(
     local_spark: Any, table: Path, tmp_path: Path
 ) -> None:
-    first, second = (job_of(tmp_path, of_csv(table)) for _ in range(2))
-    before = of(local_spark, first)
-    written = partition.run(local_spark, replace(first, settings={**first.settings, "reuse": False}), jobs.wanted)
-    assert of(local_spark, first) == before, "what a job sets in its own session does not count"
-    publish(first, before, written.values["manifest"])
-    found = earlier(second, of(local_spark, second))
-    assert found is not None
-    assert found[0] == written.values["manifest"]
-    assert [file.name for file in found[1].files] == written.values["files"]
+    first, second, third = (planned(tmp_path, of_csv(table), run) for run in ("one", "two", "three"))
+    written = partition.run(local_spark, first, jobs.wanted).values
+    # In the same session, whose settings the first job has changed.
+    outcome = partition.run(local_spark, second, jobs.wanted)
+    assert outcome.values == written | {"reused": True}
+    assert any("nothing was written" in line for line in outcome.summary)
+    assert storage.names(second.directory) == ["job.json"]
     _add(table)
-    assert earlier(second, of(local_spark, second)) is None
+    values = partition.run(local_spark, third, jobs.wanted).values
+    assert (values["reused"], values["total_rows"]) == (False, {"train": 4})
+    assert data_of(third) == sorted(name.removeprefix("data/") for name in values["files"])
+
+
+def test_a_reused_manifest_whose_files_are_gone_is_made_anew(local_spark: Any, table: Path, tmp_path: Path) -> None:
+    first, second = (planned(tmp_path, of_csv(table), run) for run in ("one", "two"))
+    partition.run(local_spark, first, jobs.wanted)
+    storage.remove_tree(f"{first.directory}/data")
+    values = partition.run(local_spark, second, jobs.wanted).values
+    assert not values["reused"]
+    assert values["manifest"] == f"{second.directory}/manifest.json"
+
+
+def test_a_try_that_succeeds_cleans_up_and_old_runs_go(local_spark: Any, table: Path, tmp_path: Path) -> None:
+    source = of_csv(table)
+    old = planned(tmp_path, source, "one")
+    partition.run(local_spark, old, jobs.wanted)
+    os.utime(Path(old.directory.removeprefix("file://")) / "manifest.json", (1, 1))
+    failed = planned(tmp_path, source, "two")
+    storage.write_text(f"{failed.directory}/data/_temporary/0/part-0.parquet", "half")
+    # Another setting: nothing to reuse.
+    mine = planned(tmp_path, source, "two", 2, seed=1, retention=7)
+    outcome = partition.run(local_spark, mine, jobs.wanted)
+    assert data_of(mine) == sorted(name.removeprefix("data/") for name in outcome.values["files"])
+    assert storage.names(failed.directory) == storage.names(old.directory) == ["job.json"]
+    assert [line.partition(":")[0] for line in outcome.summary if str(tmp_path / "flights") in line] == [
+        "cleaning",
+        "retention",
+    ]

@@ -42,3 +42,12 @@ with DAG("assets", schedule=None) as assets:
     ModelValidationOperator(
         task_id="validate", model=export.output, data=partition.output, outlets=[Asset("validated")]
     )
+
+with DAG("again", schedule=None) as again:
+    PartitionToParquetOperator(
+        task_id="partition",
+        source={"callable": "line_models:rows", "kwargs": {"count": 50}},
+        reuse=True,
+        fingerprint="{{ dag_run.conf['version'] }}",
+        **SPARK,
+    )
