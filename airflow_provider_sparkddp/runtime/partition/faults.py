@@ -190,7 +190,7 @@ def told(error: BaseException) -> SparkDDPError | None:
 
 
 def lacking(error: BaseException) -> SparkDDPError | None:
-    """SDDP-310, when Spark has no jar for a format or for a storage's scheme."""
+    """As SDDP-310, when Spark has no jar for a format or for a storage's scheme."""
     text = whole(error)
     provider, scheme = NO_PROVIDER.search(text), NO_SCHEME.search(text)
     if provider:
@@ -217,7 +217,7 @@ def _no_provider(name: str) -> SparkDDPError:
 
 
 def of_storage(error: BaseException) -> SparkDDPError | None:
-    """SDDP-301, when what was to be written could not be: the storage is full, or refuses."""
+    """As SDDP-301, when what was to be written could not be: the storage is full, or refuses."""
     text = whole(error)
     if FULL.search(text):
         return SparkDDPError(
@@ -236,7 +236,7 @@ def of_storage(error: BaseException) -> SparkDDPError | None:
 
 
 def of_cluster(error: BaseException) -> SparkDDPError | None:
-    """SDDP-308, when Spark itself ended or lost what it needed: no fault of the source."""
+    """As SDDP-308, when Spark itself ended or lost what it needed: no fault of the source."""
     if not LOST.search(whole(error)):
         return None
     return SparkDDPError(

@@ -45,7 +45,7 @@ def failed(source: Mapping[str, Any], error: Exception, *, what: str | None = No
 
 
 def unreadable(source: Mapping[str, Any], error: Exception, *, what: str | None = None) -> SparkDDPError:
-    """SDDP-203 in Spark's own words. `what`: as in `failed`."""
+    """As SDDP-203, in Spark's own words. `what`: as in `failed`."""
     named = (what or describe(source))[:200]
     if what:
         remedy = (
