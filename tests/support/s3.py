@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 ACCESS = {
-    "AWS_ACCESS_KEY_ID": "testing",
-    "AWS_SECRET_ACCESS_KEY": "testing",
+    "AWS_ACCESS_KEY_ID": "tests",
+    "AWS_SECRET_ACCESS_KEY": "the-secret-key-of-these-tests",
     "AWS_DEFAULT_REGION": "us-east-1",
     # Nothing of the person or the machine that runs the tests.
     "AWS_CONFIG_FILE": os.devnull,
