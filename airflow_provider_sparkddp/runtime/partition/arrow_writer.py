@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_sparkddp import storage
-from airflow_provider_sparkddp.runtime.partition.write import SPLIT
+from airflow_provider_sparkddp.runtime.partition.splits import SPLIT
 from airflow_provider_sparkddp.spec import paths
 from airflow_provider_sparkddp.spec.errors import Failure, SparkDDPError
 
