@@ -10,8 +10,9 @@ import tempfile
 import hypothesis
 
 from tests.support.leaks import charged_kinds, nothing_left_behind, pytest_configure
+from tests.support.s3 import bucket
 
-__all__ = ["charged_kinds", "nothing_left_behind", "pytest_configure"]
+__all__ = ["bucket", "charged_kinds", "nothing_left_behind", "pytest_configure"]
 
 # Airflow makes its home when it is imported: never the home of whoever runs the tests.
 if "AIRFLOW_HOME" not in os.environ:

@@ -18,12 +18,23 @@ CHUNK = 1 << 22
 TRIES_TO_REMOVE = 5
 
 
+# Whose put is whole or not at all by itself; elsewhere a file is written and renamed.
+OBJECT_STORES = ("s3", "gs", "abfss", "dbfs")
+
+
+def _protocol(uri: str) -> str:
+    return paths.SCHEMES[uri.split("://", 1)[0]][0]
+
+
 def _filesystem(uri: str) -> tuple[Any, str]:
     import fsspec
 
     try:
-        fs, path = fsspec.core.url_to_fs(paths.fsspec_uri(uri))
-        return fs, str(path)
+        with _named("reached", uri):
+            fs, path = fsspec.core.url_to_fs(paths.fsspec_uri(uri))
+            # What fsspec listed a moment ago would hide what others have written since.
+            fs.invalidate_cache()
+            return fs, str(path)
     except ImportError as error:
         raise SparkDDPError(
             "SDDP-301", f"{uri} needs a Python package that is missing here ({error}).", "Install it on this host."
@@ -35,15 +46,25 @@ def _named(action: str, uri: str) -> Iterator[None]:
     """Errors of storage in our words; a file to read that isn't there stays a FileNotFoundError for the caller."""
     try:
         yield
-    except OSError as error:
+    except Exception as error:
         # To write, only the place can be missing: a bucket, a mount.
-        if isinstance(error, FileNotFoundError) and action != "written":
+        missing = isinstance(error, FileNotFoundError) and action != "written"
+        # Python's own errors but OSError are no storage's; a store's package brings its own (no credentials, no connection).
+        foreign = type(error).__module__ != "builtins" and not isinstance(error, SparkDDPError)
+        if missing or not (isinstance(error, OSError) or foreign):
             raise
         raise SparkDDPError(
-            "SDDP-301",
-            f"{uri} cannot be {action} ({type(error).__name__}: {error}).",
-            "Check that the folder exists on every host, its owner and rights, and the space that is left.",
+            "SDDP-301", f"{uri} cannot be {action} ({type(error).__name__}: {error}).", _remedy(uri)
         ) from error
+
+
+def _remedy(uri: str) -> str:
+    if _protocol(uri) in OBJECT_STORES:
+        return (
+            "Check that the bucket exists, and that this host's environment or identity gives an endpoint, a region and "
+            "credentials that may read and write it."
+        )
+    return "Check that the folder exists on every host, its owner and rights, and the space that is left."
 
 
 def read_bytes(uri: str) -> bytes:
@@ -66,7 +87,7 @@ def write_bytes(uri: str, data: bytes) -> None:
     """
     fs, path = _filesystem(uri)
     with _named("written", uri):
-        if paths.SCHEMES[uri.split("://", 1)[0]][0] in ("file", "hdfs"):
+        if _protocol(uri) not in OBJECT_STORES:
             with _staged(fs, path) as staged, fs.open(staged, "wb") as handle:
                 handle.write(data)
                 if hasattr(handle, "fileno"):
@@ -107,7 +128,7 @@ def put_file(local: Path, uri: str) -> None:
     """Copy a local file to storage, whole or not at all. Raises SparkDDPError SDDP-301."""
     fs, path = _filesystem(uri)
     with _named("written", uri):
-        if paths.SCHEMES[uri.split("://", 1)[0]][0] in ("file", "hdfs"):
+        if _protocol(uri) not in OBJECT_STORES:
             with _staged(fs, path) as staged:
                 fs.put_file(str(local), staged)
         else:
@@ -142,10 +163,11 @@ def exists(uri: str) -> bool:
 def names(uri: str) -> list[str]:
     """The sorted names of the files in a folder; none if there is no such folder."""
     fs, path = _filesystem(uri)
-    fs.invalidate_cache()
     try:
         with _named("read", uri):
-            return sorted(str(entry).rstrip("/").rsplit("/", 1)[-1] for entry in _listed(fs, path))
+            found = (str(entry).rstrip("/") for entry in _listed(fs, path))
+            # A store's console marks a folder by an empty object of the folder's own name.
+            return sorted(entry.rsplit("/", 1)[-1] for entry in found if entry != path.rstrip("/"))
     except FileNotFoundError:
         return []
 
@@ -160,26 +182,27 @@ def _listed(fs: Any, path: str) -> list[Any]:
 def files_below(uri: str) -> list[str]:
     """The sorted names of all files below a folder, relative to it."""
     fs, path = _filesystem(uri)
-    fs.invalidate_cache()
     with _named("read", uri):
         root = path.rstrip("/") + "/"
-        return sorted(str(found).removeprefix(root) for found in fs.find(path))
+        return sorted(str(found).removeprefix(root) for found in fs.find(path) if not str(found).endswith("/"))
 
 
 def sizes_below(uri: str) -> dict[str, int]:
     """Bytes of all files below a folder, by their names relative to it, from one listing; none if there is no such folder."""
     fs, path = _filesystem(uri)
-    fs.invalidate_cache()
     with _named("read", uri):
         root = path.rstrip("/") + "/"
-        return {str(name).removeprefix(root): int(facts["size"]) for name, facts in fs.find(path, detail=True).items()}
+        found = fs.find(path, detail=True)
+        return {str(name).removeprefix(root): int(facts["size"]) for name, facts in found.items() if name[-1] != "/"}
 
 
 def make_folder(uri: str) -> None:
     """Raises SparkDDPError SDDP-301. On an object store there is nothing to make."""
     fs, path = _filesystem(uri)
-    with _named("written", uri):
-        fs.makedirs(path, exist_ok=True)
+    # s3fs would make a bucket that isn't there, and so hide a misspelt name.
+    if _protocol(uri) not in OBJECT_STORES:
+        with _named("written", uri):
+            fs.makedirs(path, exist_ok=True)
 
 
 def size(uri: str) -> int:
@@ -227,7 +250,6 @@ def remove(uri: str) -> None:
 def remove_tree(uri: str) -> None:
     """Remove a folder and all below it; what is gone already is no error. Raises SparkDDPError SDDP-301."""
     fs, path = _filesystem(uri)
-    fs.invalidate_cache()
     for _ in range(TRIES_TO_REMOVE):
         try:
             with _named("removed", uri):
@@ -235,6 +257,6 @@ def remove_tree(uri: str) -> None:
             return
         except FileNotFoundError:
             # All of it, or one file that another remover was quicker with: then the rest is still there.
-            if not fs.exists(path):
+            if not exists(uri):
                 return
     raise SparkDDPError("SDDP-301", f"{uri} cannot be removed: its files come and go.", "See who else writes there.")

@@ -14,6 +14,7 @@ from airflow_provider_sparkddp.runtime.jobs.cluster import prove_shared
 from airflow_provider_sparkddp.runtime.jobs.outcome import Outcome
 from airflow_provider_sparkddp.runtime.jobs.partition_summary import summary
 from airflow_provider_sparkddp.runtime.partition import (
+    arrow_writer,
     cleaning,
     drift,
     groups,
@@ -96,12 +97,13 @@ def _made(frame: Any, job: Job, outcome: Outcome) -> tuple[Prepared, Manifest]:
     """The files in the try's folder, and the manifest over them, which isn't written yet."""
     settings, spark = job.settings, frame.sparkSession
     folder, binned = paths.join(job.directory, paths.DATA), bool(settings["group_by"])
+    writer = arrow_writer.choose(spark, folder, settings["writer"])
     with outcome.phase("check source", spark):
         prepared = _prepared(frame, settings)
     with outcome.phase("plan groups" if binned else "plan files", spark), _told(spark, settings):
         placed = _placed(prepared, settings)
     with outcome.phase("write partitions", spark), _told(spark, settings):
-        names = _write(placed, folder, settings)
+        names = _write(placed, folder, settings, writer)
     with outcome.phase("describe files", spark), _told(spark, settings):
         found = write.described(spark, folder, names, prepared.types, settings["encode"] or {}, binned)
     _require_rows(found.files, settings)
@@ -175,8 +177,11 @@ def _placed(prepared: Prepared, settings: Mapping[str, Any]) -> Any:
     return write.exchanged(prepared.frame, ranks * files) if settings["shuffle"] else prepared.frame
 
 
-def _write(frame: Any, folder: str, settings: Mapping[str, Any]) -> list[str]:
+def _write(frame: Any, folder: str, settings: Mapping[str, Any], writer: str) -> list[str]:
     """The names of the files, relative to the folder."""
+    if writer == arrow_writer.ARROW:
+        columns = [name for name in frame.columns if name != splits.SPLIT]
+        return arrow_writer.write(frame, folder, columns, settings["compression"], settings["row_group_rows"])
     one_split = settings["validation"] is None and settings["test"] is None
     layout = write.Layout(settings["compression"], settings["row_group_rows"], TRAIN if one_split else None)
     write.write(frame, folder, layout)

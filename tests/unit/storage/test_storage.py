@@ -247,6 +247,7 @@ def test_memory_is_never_written_to() -> None:
 
 
 def test_a_storage_whose_package_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "s3fs", None)
-    with refused("SDDP-301", "s3://bucket/model", "needs a Python package that is missing", "s3fs"):
-        storage.write_text("s3://bucket/model", "x")
+    # Not s3fs, which another test may have loaded already.
+    monkeypatch.setitem(sys.modules, "gcsfs", None)
+    with refused("SDDP-301", "gs://bucket/model", "needs a Python package that is missing", "gcsfs"):
+        storage.write_text("gs://bucket/model", "x")
