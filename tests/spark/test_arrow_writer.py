@@ -12,9 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from airflow_provider_sparkddp import storage
+from airflow_provider_sparkddp.runtime.jobs import partition
 from airflow_provider_sparkddp.runtime.partition import arrow_writer
 from airflow_provider_sparkddp.spec import paths
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
+from airflow_provider_sparkddp.storage.manifests import read_manifest
+from tests.support import jobs
 from tests.support.refusals import refused
 from tests.support.s3 import Bucket
 
@@ -208,3 +211,21 @@ def test_executors_write_where_spark_s_jvm_cannot(spark: Any, place: str) -> Non
     assert arrow_writer.choose(spark, place, "auto") == arrow_writer.choose(spark, place, "arrow") == "arrow"
     with refused("SDDP-310", "writer='spark'", place, JARS[place], "writer='arrow'"):
         arrow_writer.choose(spark, place, "spark")
+
+
+GROUPED = {"group_by": "series", "order_by": "id", "files_per_rank": 2}
+
+
+@pytest.mark.parametrize("how", [GROUPED, {"shuffle": False}, {}], ids=["groups", "as they lie", "exchanged"])
+def test_a_partition_job_comes_to_the_same_by_either_writer(spark: Any, how: dict[str, Any], tmp_path: Any) -> None:
+    source = {"sql": "SELECT id, concat('s', id * id % 97) AS series, id / 3 AS x FROM range(0, 3000, 1, 3)"}
+    made = {}
+    for writer in ("spark", "arrow"):
+        job = jobs.job("partition", tmp_path, source=source, writer=writer, validation=0.2, row_group_rows=300, **how)
+        uri = partition.run(spark, job, jobs.wanted).values["manifest"]
+        manifest = read_manifest(uri)
+        files = [
+            (f.split, f.bin, f.row_groups, read(paths.parent(uri), f.name).read().to_pylist()) for f in manifest.files
+        ]
+        made[writer] = (sorted(files, key=str), manifest.columns, manifest.rank_rows("train"))
+    assert made["arrow"] == made["spark"]

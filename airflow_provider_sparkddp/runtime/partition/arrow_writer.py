@@ -6,10 +6,8 @@ task's result: Spark hands on that of one attempt a task, so files of attempts t
 
 from __future__ import annotations
 
-import json
 import os
 import platform
-import re
 import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
@@ -20,21 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_sparkddp import storage
+from airflow_provider_sparkddp.runtime.partition import faults
 from airflow_provider_sparkddp.runtime.partition.splits import SPLIT
 from airflow_provider_sparkddp.spec import paths
-from airflow_provider_sparkddp.spec.errors import Failure, SparkDDPError
+from airflow_provider_sparkddp.spec.errors import SparkDDPError
 
 AUTO, SPARK, ARROW = "auto", "spark", "arrow"
-# Hadoop scheme -> the jar that brings its FileSystem. Hadoop's own must be of the version that Spark was built with.
-JARS = {
-    "s3a": "org.apache.hadoop:hadoop-aws:{hadoop}",
-    "gs": "com.google.cloud.bigdataoss:gcs-connector",
-    "abfss": "org.apache.hadoop:hadoop-azure:{hadoop}",
-}
 # Under this name Spark writes rows whose partition column is null.
 NULL_SPLIT = "__HIVE_DEFAULT_PARTITION__"
-# A failure crosses from an executor to the driver in the text of the exception, the one thing that Spark hands on of it.
-_TOLD = "sparkddp failure: "
 
 
 def choose(spark: Any, folder: str, writer: str) -> str:
@@ -57,11 +48,12 @@ def choose(spark: Any, folder: str, writer: str) -> str:
     if writer == AUTO:
         return ARROW
     hadoop = jvm.org.apache.hadoop.util.VersionInfo.getVersion()
-    named = JARS.get(scheme, "a jar with a FileSystem for {scheme}://").format(hadoop=hadoop, scheme=scheme)
+    package = faults.CONNECTORS.get(scheme, "").replace("<version of Spark's Hadoop>", hadoop)
+    given = f"packages='{package}'" if package else f"a jar with a FileSystem for {scheme}:// by packages or jars"
     raise SparkDDPError(
         "SDDP-310",
         f"writer='spark' is set, and this Spark has no FileSystem for {scheme}:// to write {folder}.",
-        f"Add {named} to Spark (packages=… or jars=…), or set writer='arrow', and executors write through pyarrow and fsspec.",
+        f"Give {given} to the operator, or set writer='arrow', and executors write through pyarrow and fsspec.",
     )
 
 
@@ -104,17 +96,11 @@ def write(frame: Any, folder: str, columns: Sequence[str], compression: str, row
     try:
         rows = kept.mapInArrow(task, "name string").collect()
     except Exception as error:
-        told = _told(error)
+        told = faults.told(error)
         if told is None:
             raise
         raise told from error
     return sorted(row["name"] for row in rows)
-
-
-def _told(error: Exception) -> SparkDDPError | None:
-    """The failure that an executor told of, if that is what the error is about."""
-    found = re.search(re.escape(_TOLD) + r"(\{.*\})", str(error))
-    return Failure(**json.loads(found.group(1))).error() if found else None
 
 
 def _write_task(batches: Iterator[Any], target: _Target) -> Iterator[Any]:
@@ -126,18 +112,18 @@ def _write_task(batches: Iterator[Any], target: _Target) -> Iterator[Any]:
     assert context is not None  # Spark runs this, nobody else
     partition = context.partitionId()
     with ExitStack() as stack:
-        with _telling("its scratch space"):
+        with _naming("its scratch space"):
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sparkddp-", dir=_disk(partition))))
         parts: dict[str, _Part] = {}
         for batch in batches:
-            with _telling(str(folder)):
+            with _naming(str(folder)):
                 for split, rows in _by_split(batch):
                     if split not in parts:
                         parts[split] = _Part(folder / f"{len(parts)}.parquet", rows.schema, target)
                     parts[split].add(rows)
         names = {split: f"{SPLIT}={split}/part-{partition:05d}-{uuid.uuid4().hex}.parquet" for split in parts}
         for split, part in parts.items():
-            with _telling(str(folder)):
+            with _naming(str(folder)):
                 part.close()
                 storage.put_file(part.path, paths.join(target.folder, names[split]))
                 part.path.unlink()
@@ -152,19 +138,24 @@ def _disk(partition: int) -> str | None:
 
 
 @contextmanager
-def _telling(scratch: str) -> Iterator[None]:
-    """What storage or the local disk refuses becomes an exception that the driver can read; Spark tries the task again first."""
+def _naming(scratch: str) -> Iterator[None]:
+    """What storage or the local disk refuses becomes SDDP-301 with the host's name. Spark tries the task again before it gives up.
+
+    Without the cause: the driver reads the first such error of the text that Spark makes of it.
+    """
     try:
         yield
-    except (SparkDDPError, OSError) as error:
-        if not isinstance(error, SparkDDPError):
-            error = SparkDDPError(
-                "SDDP-301",
-                f"{scratch} cannot be written ({type(error).__name__}: {error}).",
-                "Give Spark scratch space that holds a task's share of the data (spark.local.dir), or more and smaller shares.",
-            )
-        here = Failure(error.code, f"the executor on {platform.node()}: {error.message}", error.remedy, error.details)
-        raise RuntimeError(_TOLD + json.dumps(here.to_json())) from None
+    except OSError as error:
+        raise _on_this_host(
+            f"{scratch} cannot be written ({type(error).__name__}: {error}).",
+            "Give Spark scratch space that holds a task's share of the data (spark.local.dir), or more and smaller shares.",
+        ) from None
+    except SparkDDPError as error:
+        raise _on_this_host(error.message, error.remedy) from None
+
+
+def _on_this_host(message: str, remedy: str) -> SparkDDPError:
+    return SparkDDPError("SDDP-301", f"the executor on {platform.node()}: {message}", remedy)
 
 
 class _Part:

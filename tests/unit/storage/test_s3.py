@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import multiprocessing
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from airflow_provider_sparkddp import storage
 from airflow_provider_sparkddp.spec import paths
+from airflow_provider_sparkddp.storage import leases
 from tests.support import s3
 from tests.support.refusals import refused
 from tests.support.s3 import Bucket
@@ -68,6 +70,35 @@ def test_files_are_listed_by_name(folder: str) -> None:
     storage.remove(paths.join(folder, "a"))
     assert storage.names(folder) == ["b", "deep"]
     assert storage.names(paths.join(folder, "nowhere")) == storage.files_below(paths.join(folder, "nowhere")) == []
+
+
+def test_a_tree_is_measured_and_removed(bucket: Bucket, folder: str) -> None:
+    for name in ("a", "deep/er/c"):
+        storage.write_text(paths.join(folder, "tree", name), name)
+    storage.write_text(paths.join(folder, "treetop"), "stays")
+    bucket.put(key(folder) + "/tree/", b"")
+    assert storage.sizes_below(paths.join(folder, "tree")) == {"a": 1, "deep/er/c": 9}
+    storage.remove_tree(paths.join(folder, "tree"))
+    assert bucket.keys(key(folder)) == [key(paths.join(folder, "treetop"))]
+    storage.remove_tree(paths.join(folder, "tree"))  # gone already is no error
+    assert storage.sizes_below(paths.join(folder, "tree")) == {}
+
+
+def test_readers_and_removers_see_one_another(folder: str) -> None:
+    manifest = paths.join(folder, "manifest.json")
+    storage.write_text(manifest, "{}")
+    with leases.lease(manifest, "reader", "a training"):
+        assert leases.readers(manifest, time.time()) == ["a training"]
+    assert leases.readers(manifest, time.time()) == []
+    leases.announce(manifest, "remover", "an old run", time.time())
+    with refused("SDDP-208", "an old run"), leases.lease(manifest, "reader", "a training"):
+        pass
+    leases.withdraw(manifest, "remover")
+    assert leases.removers(manifest, time.time()) == []
+    written = leases.last_used(manifest)
+    assert written is not None
+    leases.touch(manifest, written + 100)
+    assert leases.last_used(manifest) == written + 100
 
 
 def test_what_others_write_after_a_listing_is_seen(bucket: Bucket, folder: str) -> None:

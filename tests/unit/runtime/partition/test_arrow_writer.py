@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparkddp.runtime.partition import arrow_writer
-from airflow_provider_sparkddp.runtime.partition.arrow_writer import _by_split, _disk, _Part, _Target, _telling, _told
+from airflow_provider_sparkddp.runtime.partition import arrow_writer, faults
+from airflow_provider_sparkddp.runtime.partition.arrow_writer import _by_split, _disk, _naming, _Part, _Target
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 
 
@@ -72,33 +73,37 @@ def file_size_limit(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
+def on_the_driver(error: SparkDDPError) -> SparkDDPError:
+    """The error as the driver reads it from what Spark says of the task."""
+    said = f"Job aborted: Traceback …\nairflow_provider_sparkddp.spec.errors.SparkDDPError: {error}\n SQLSTATE: 38000\n\tat org.…"
+    told = faults.told(RuntimeError(said))
+    assert told is not None
+    return told
+
+
 def test_scratch_space_that_is_full_is_told_to_the_driver(tmp_path: Path) -> None:
     numbers = pa.record_batch({"x": pa.array([i * 2654435761 % 2**32 for i in range(50_000)], pa.int64())})
     made = part(tmp_path / "file.parquet", numbers.schema, 100)
-    with pytest.raises(RuntimeError) as caught, file_size_limit(20_000), _telling(str(tmp_path)):
+    with pytest.raises(SparkDDPError) as caught, file_size_limit(20_000), _naming(str(tmp_path)):
         made.add(numbers)
-    told = _told(RuntimeError(f"Job aborted: Traceback …\nRuntimeError: {caught.value}\n\tat org.apache.spark…"))
-    assert told is not None
+    told = on_the_driver(caught.value)
     assert told.code == "SDDP-301"
-    assert told.message.startswith("the executor on ")
-    assert f"{tmp_path} cannot be written (OSError" in told.message
+    assert told.message.startswith(f"the executor on {platform.node()}: {tmp_path} cannot be written (OSError")
     assert "File too large" in told.message
     assert "spark.local.dir" in told.remedy
 
 
-def test_a_failure_keeps_its_code_words_and_remedy_on_the_way() -> None:
+def test_what_storage_refuses_keeps_its_words_and_remedy() -> None:
     words = 'two\nlines, "quotes", {braces} and ümlauts'
-    with pytest.raises(RuntimeError) as caught, _telling("anywhere"):
-        raise SparkDDPError("SDDP-301", words, "do this\nthen that", {"retry": False})
-    told = _told(RuntimeError(f"{{before}} {caught.value}\n{{after}}"))
-    assert told is not None
-    assert (told.code, told.remedy, told.retry) == ("SDDP-301", "do this\nthen that", False)
-    assert told.message.endswith(words)
+    with pytest.raises(SparkDDPError) as caught, _naming("anywhere"):
+        raise SparkDDPError("SDDP-301", words, "do this.")
+    told = on_the_driver(caught.value)
+    assert (told.code, told.remedy) == ("SDDP-301", "do this.")
+    assert told.message.startswith(f"the executor on {platform.node()}: {words}")
 
 
-def test_another_failure_is_none_of_ours() -> None:
-    assert _told(ValueError("broken row")) is None
-    with pytest.raises(ValueError, match="a fault of ours"), _telling("anywhere"):
+def test_a_fault_of_ours_is_no_fault_of_storage() -> None:
+    with pytest.raises(ValueError, match="a fault of ours"), _naming("anywhere"):
         raise ValueError("a fault of ours")
 
 
