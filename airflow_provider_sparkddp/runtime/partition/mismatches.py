@@ -67,16 +67,18 @@ def diagnose(spark: Any, source: Mapping[str, Any], error: Exception) -> SparkDD
             lines = _malformed(malformed.count(spark, source), "found")
             return SparkDDPError("SDDP-212", " ".join(lines), REMEDIES["malformed"]) if lines else None
         if DISAGREE.search(text):
-            lenient = {**source, "tolerate": [], "options": _without_merging(source)}
-            lines = _schemas(spark, lenient, files.read(spark, lenient), only_types=True)
+            alone = _unmerged(source)
+            lines = _schemas(spark, alone, files.read(spark, alone), only_types=True)
             return SparkDDPError("SDDP-212", " ".join(lines), TYPES_REMEDY) if lines else None
     except Exception:  # the error that is being looked into says more than one of the looking
         return None
     return None
 
 
-def _without_merging(source: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in (source.get("options") or {}).items() if key.lower() != "mergeschema"}
+def _unmerged(source: Mapping[str, Any]) -> dict[str, Any]:
+    """The source as Spark reads it by itself: with the schema of one file."""
+    given = {key: value for key, value in (source.get("options") or {}).items() if key.lower() != "mergeschema"}
+    return {**source, "tolerate": [], "options": given}
 
 
 def _partition_types(source: Mapping[str, Any], frame: Any) -> list[str]:
@@ -109,7 +111,7 @@ def _schemas(spark: Any, source: Mapping[str, Any], frame: Any, only_types: bool
     unread = [shape for shape in found if shape.columns is None]
     if unread:
         _require_readable(spark, source, unread[0].files[0])
-        return _by_spark(spark, source, frame, unread[0].reason)
+        return _by_spark(spark, source, unread[0].reason)
     if kind == "csv":
         return _headers([shape for shape in found if shape.columns])
     return _bounded([_column(name, places) for name, places in _differing(found, only_types).items()], "columns")
@@ -169,7 +171,7 @@ def _header(shape: shapes.Shape) -> str:
 def _require_readable(spark: Any, source: Mapping[str, Any], uri: str) -> None:
     """Raises what Spark raises for a file that couldn't be read here: Spark has the word, and names the file."""
     try:
-        files.read(spark, {**source, "path": shapes.plain_path(uri), "tolerate": []}).schema  # noqa: B018
+        files.read(spark, {**_unmerged(source), "path": shapes.plain_path(uri)}).schema  # noqa: B018
     except Exception as error:
         raise SparkDDPError(
             "SDDP-203",
@@ -178,7 +180,7 @@ def _require_readable(spark: Any, source: Mapping[str, Any], uri: str) -> None:
         ) from error
 
 
-def _by_spark(spark: Any, source: Mapping[str, Any], frame: Any, reason: str) -> list[str]:
+def _by_spark(spark: Any, source: Mapping[str, Any], reason: str) -> list[str]:
     """Where files can't be read from Python: what Spark says when it merges their schemas.
 
     It doesn't say which columns of the file that it took the schema from are missing in others.
@@ -187,7 +189,8 @@ def _by_spark(spark: Any, source: Mapping[str, Any], frame: Any, reason: str) ->
         merged = files.read(spark, {**source, "tolerate": ["schemas"]})
     except Exception as error:
         raise SparkDDPError("SDDP-212", faults.readable(error), TYPES_REMEDY) from error
-    lacking = [name for name in merged.columns if name not in frame.columns]
+    alone = files.read(spark, _unmerged(source)).columns
+    lacking = [name for name in merged.columns if name not in alone]
     told = f"which Spark alone could compare ({reason})"
     return _bounded([f"Column {name!r} is missing in some of the files, {told}." for name in lacking], "columns")
 
