@@ -180,7 +180,7 @@ TEXTS: dict[str, Explanation] = {
     "SDDP-301": Explanation(
         "A file on storage could not be read or written, for another reason than that it is not there.",
         "Missing rights or space; an unreachable store; a Python package for the scheme that is not installed "
-        "(`s3fs`, `gcsfs`, `adlfs`).",
+        "(`s3fs` by the extra `[s3]`, `gcsfs`, `adlfs`); no credentials in the environment of the host.",
         "The message holds the store's own words and the URI. Install the package where the message was raised: on the "
         "Airflow worker, the driver or the executors.",
     ),
@@ -233,8 +233,9 @@ TEXTS: dict[str, Explanation] = {
     ),
     "SDDP-310": Explanation(
         "Spark has no jar for the source's format, the database or the storage's scheme.",
-        "Avro, Delta Lake, Iceberg and JDBC drivers do not come with Spark.",
-        "Give `packages` (Maven coordinates) or `jars` to the operator, or install the jar on the cluster; the message names it.",
+        "Avro, Delta Lake, Iceberg, JDBC drivers and Hadoop's connectors for object stores do not come with Spark.",
+        "Give `packages` (Maven coordinates) or `jars` to the operator, or install the jar on the cluster; the message names it. "
+        "Partitions can be written without one: `writer='arrow'`, see [object stores](../how-to/object-stores.md).",
     ),
     "SDDP-401": Explanation(
         "An import path (`model`, a source's `callable`, or a `$import`) cannot be imported where the job runs.",
