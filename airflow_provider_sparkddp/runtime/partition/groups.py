@@ -171,7 +171,8 @@ def placed(frame: Any, packing: Packing, group_by: Sequence[str], order_by: Sequ
     known = F.pmod(found, F.lit(BUCKETS)) if packing.bucketed else found
     joined = frame.withColumn(KEY, known.cast("long")).join(F.broadcast(spark.createDataFrame(table)), KEY)
     ordered = [F.col(quoted(name)) for name in (*group_by, *order_by)]
-    return joined.repartitionById(bins, F.col(BIN)).drop(KEY, BIN).sortWithinPartitions(SPLIT, *ordered)
+    # Not by split: the writer has a file open for each, and so each is in order too.
+    return joined.repartitionById(bins, F.col(BIN)).drop(KEY, BIN).sortWithinPartitions(*ordered)
 
 
 def lines(frame: Any, packing: Packing, group_by: Sequence[str], world_size: int) -> list[str]:
