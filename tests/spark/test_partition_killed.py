@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,23 @@ def _wait_for(point: str, driver: subprocess.Popen[str], started: Path) -> None:
 def ids(manifest: Manifest, uri: str) -> list[int]:
     found = [pq.ParquetFile(data_uri(uri, f).removeprefix("file://")).read(["id"]) for f in manifest.files]
     return sorted(value for table in found for value in table.column("id").to_pylist())
+
+
+def test_two_runs_at_once_in_one_run_directory_mix_nothing(local_spark: Any, tmp_path: Path) -> None:
+    # Both are the first try of the same task, of two DAG runs that were given one run_dir.
+    both = [
+        planned(tmp_path, 1, source={"sql": f"SELECT id + {start} AS id FROM range(3000)"}) for start in (0, 10_000)
+    ]
+    runs = [
+        replace(job, nonce=f"{run:012d}", directory=f"{job.directory}-{run}", owner=OWNER.replace("run", f"run-{run}"))
+        for run, job in enumerate(both)
+    ]
+    with ThreadPoolExecutor(2) as pool:
+        outcomes = list(pool.map(lambda job: partition.run(local_spark, job, jobs.wanted), runs))
+    for start, outcome in zip((0, 10_000), outcomes, strict=True):
+        uri = outcome.values["manifest"]
+        manifest = Manifest.from_text(Path(uri.removeprefix("file://")).read_text(), uri)
+        assert ids(manifest, uri) == list(range(start, start + 3000))
 
 
 @pytest.mark.timeout(240)
