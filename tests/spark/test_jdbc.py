@@ -19,7 +19,7 @@ import pytest
 
 from airflow_provider_sparkddp.runtime import secrets
 from airflow_provider_sparkddp.runtime.jobs import partition
-from airflow_provider_sparkddp.runtime.partition import sources
+from airflow_provider_sparkddp.runtime.sources import reading
 from airflow_provider_sparkddp.spec.databases import driver_of
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from tests.spark.conftest import start_session, stop_session
@@ -85,14 +85,14 @@ def ids(frame: Any) -> list[list[int]]:
 
 
 def test_a_table_is_read(spark: Any) -> None:
-    frame = sources.read(spark, source(table="trips"))
+    frame = reading.read(spark, source(table="trips"))
     assert frame.rdd.getNumPartitions() == 1
     assert ids(frame) == [list(range(ROWS))]
-    assert sources.read(spark, source(table="sub.few")).collect()[0].asDict() == {"a": 1, "b": None}
+    assert reading.read(spark, source(table="sub.few")).collect()[0].asDict() == {"a": 1, "b": None}
 
 
 def test_a_query_is_read_and_its_filters_run_in_the_database(spark: Any) -> None:
-    frame = sources.read(spark, source(query="SELECT id, distance FROM trips WHERE id % 10 = 0 -- every tenth\n;"))
+    frame = reading.read(spark, source(query="SELECT id, distance FROM trips WHERE id % 10 = 0 -- every tenth\n;"))
     assert frame.columns == ["id", "distance"]
     assert ids(frame) == [list(range(0, ROWS, 10))]
     plan = frame.where("id > 500")._jdf.queryExecution().toString()
@@ -100,7 +100,7 @@ def test_a_query_is_read_and_its_filters_run_in_the_database(spark: Any) -> None
 
 
 def test_types_are_what_they_are_whatever_the_zone_of_the_host(spark: Any) -> None:
-    frame = sources.read(spark, source(table="trips"))
+    frame = reading.read(spark, source(table="trips"))
     types = [(field.name, field.dataType.simpleString()) for field in frame.schema.fields]
     assert types == [
         ("id", "int"),
@@ -144,7 +144,7 @@ def test_types_are_what_they_are_whatever_the_zone_of_the_host(spark: Any) -> No
     ],
 )
 def test_parts_hold_each_row_once_and_are_about_equal(column: str, lower: Any, upper: Any, spark: Any) -> None:
-    frame = sources.read(spark, in_parts(column, lower, upper))
+    frame = reading.read(spark, in_parts(column, lower, upper))
     assert frame.rdd.getNumPartitions() == 4
     parts = ids(frame)
     assert sorted(sum(parts, [])) == list(range(ROWS))
@@ -154,27 +154,27 @@ def test_parts_hold_each_row_once_and_are_about_equal(column: str, lower: Any, u
 def test_each_part_is_read_through_a_connection_of_its_own(spark: Any) -> None:
     asked = {**in_parts("id", 0, ROWS), "query": "SELECT id, pg_backend_pid() AS backend FROM trips"}
     del asked["table"]
-    assert sources.read(spark, asked).select("backend").distinct().count() == 4
+    assert reading.read(spark, asked).select("backend").distinct().count() == 4
 
 
 def test_one_part_and_rows_outside_of_the_bounds_are_read_too(spark: Any) -> None:
-    assert sorted(sum(ids(sources.read(spark, in_parts("local", "2013-01-02", "2013-01-03", 1))), [])) == list(
+    assert sorted(sum(ids(reading.read(spark, in_parts("local", "2013-01-02", "2013-01-03", 1))), [])) == list(
         range(ROWS)
     )
-    assert sorted(sum(ids(sources.read(spark, in_parts("local", "2013-01-02", "2013-01-03", 3))), [])) == list(
+    assert sorted(sum(ids(reading.read(spark, in_parts("local", "2013-01-02", "2013-01-03", 3))), [])) == list(
         range(ROWS)
     )
-    assert sorted(sum(ids(sources.read(spark, in_parts("id", 100, 200, 3))), [])) == list(range(ROWS))
+    assert sorted(sum(ids(reading.read(spark, in_parts("id", 100, 200, 3))), [])) == list(range(ROWS))
 
 
 def test_rows_stream_by_the_fetch_size(spark: Any) -> None:
     """The last row is at fault, and the database has not come to it when the first ones are there."""
     asked = source(query=f"SELECT id, 1 / (id - {ROWS - 1}) AS x FROM trips", fetch_size=10)
-    frame = sources.read(spark, asked)
+    frame = reading.read(spark, asked)
     assert len(frame.limit(5).collect()) == 5
     with refused("SDDP-203", "division by zero"):
         failing(frame)
-    at_once = sources.read(spark, {**asked, "fetch_size": 0})
+    at_once = reading.read(spark, {**asked, "fetch_size": 0})
     with pytest.raises(Exception, match="division by zero"):
         at_once.limit(5).collect()
 
@@ -184,7 +184,7 @@ def failing(frame: Any) -> None:
     try:
         frame.write.format("noop").mode("overwrite").save()
     except Exception as error:
-        raise sources.unreadable(source(query="SELECT …"), error) from error
+        raise reading.unreadable(source(query="SELECT …"), error) from error
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
@@ -202,7 +202,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
 def test_what_cannot_be_read_is_refused_with_the_database_s_words(case: str, spark: Any) -> None:
     asked, code, words = REFUSED[case]
     with pytest.raises(SparkDDPError) as caught:
-        sources.read(spark, asked)
+        reading.read(spark, asked)
     require_brief(caught.value, code, words, retry=False)
 
 
@@ -225,30 +225,30 @@ def test_only_a_database_that_was_not_reached_is_tried_again(case: str, spark: A
     other, words, retry = UNREACHABLE[case]
     give(database, **{name: value.format(port=database.port) for name, value in other.items()})
     with pytest.raises(SparkDDPError) as caught:
-        sources.read(spark, source(table="trips"))
+        reading.read(spark, source(table="trips"))
     require_brief(caught.value, "SDDP-203", words, retry)
 
 
 def test_a_connection_that_breaks_while_rows_are_read_is_tried_again(spark: Any) -> None:
     broken = source(query="SELECT pg_terminate_backend(pg_backend_pid()) AS gone FROM trips")
     with pytest.raises(SparkDDPError) as caught:
-        failing(sources.read(spark, broken))
+        failing(reading.read(spark, broken))
     require_brief(caught.value, "SDDP-203", "terminating connection due to administrator command", retry=True)
 
 
 def test_a_missing_driver_is_named_with_the_package_that_has_it(spark: Any, database: Postgres) -> None:
     give(database, url="jdbc:mysql://127.0.0.1/db")
     with refused("SDDP-310", "com.mysql.cj.jdbc.Driver", "packages='com.mysql:mysql-connector-j:", "jars="):
-        sources.read(spark, source(table="t"))
+        reading.read(spark, source(table="t"))
     give(database, url="jdbc:made_up://h", driver="org.made.Up")
     with refused("SDDP-310", "org.made.Up", "Give the operator jars="):
-        sources.read(spark, source(table="t"))
+        reading.read(spark, source(table="t"))
 
 
 def test_a_driver_that_does_not_know_the_url_is_told(spark: Any, database: Postgres) -> None:
     give(database, url="jdbc:made_up://h", driver="org.postgresql.Driver")
     with pytest.raises(SparkDDPError) as caught:
-        sources.read(spark, source(table="t"))
+        reading.read(spark, source(table="t"))
     require_brief(caught.value, "SDDP-203", "Check the URL", retry=False)
 
 

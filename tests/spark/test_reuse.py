@@ -13,9 +13,9 @@ import pytest
 from airflow_provider_sparkddp import storage
 from airflow_provider_sparkddp.hooks import plan
 from airflow_provider_sparkddp.runtime.jobs import partition
-from airflow_provider_sparkddp.runtime.partition import sources
-from airflow_provider_sparkddp.runtime.partition.reuse import fingerprint
-from airflow_provider_sparkddp.runtime.partition.sourcestate import source_state
+from airflow_provider_sparkddp.runtime.lifecycle.reuse import fingerprint
+from airflow_provider_sparkddp.runtime.sources import reading
+from airflow_provider_sparkddp.runtime.sources.state import source_state
 from airflow_provider_sparkddp.spec.jobs import CodeRef, Job
 from tests.support import jobs
 from tests.support.refusals import refused
@@ -39,7 +39,7 @@ def job_of(tmp_path: Path, source: dict[str, Any], **settings: Any) -> Job:
 
 
 def of(spark: Any, job: Job) -> str:
-    return fingerprint(spark, job, sources.read(spark, job.settings["source"]))
+    return fingerprint(spark, job, reading.read(spark, job.settings["source"]))
 
 
 def of_csv(table: Path, **change: Any) -> dict[str, Any]:
@@ -97,21 +97,21 @@ def test_the_state_is_that_of_every_file_wherever_it_lies(local_spark: Any, tabl
     for path in ("a.csv", "b.csv", "day=2/c.csv"):
         os.utime(table / path, (7, 7))
     source = of_csv(table, options={"header": "true", "recursiveFileLookup": "true"})
-    state = source_state(local_spark, source, sources.read(local_spark, source))
+    state = source_state(local_spark, source, reading.read(local_spark, source))
     assert [(name.rpartition("/")[2], *facts) for name, *facts in state["files"]] == [
         ("a.csv", 6, 7000),
         ("b.csv", 4, 7000),
         ("c.csv", 4, 7000),
     ]
     (table / "day=2" / "_hidden.csv").write_text("x\n6\n7\n")
-    assert source_state(local_spark, source, sources.read(local_spark, source)) == state, "Spark does not read it"
+    assert source_state(local_spark, source, reading.read(local_spark, source)) == state, "Spark does not read it"
 
 
 def test_files_without_a_time_are_refused(local_spark: Any, table: Path) -> None:
     os.utime(table / "a.csv", (0, 0))
     source = of_csv(table)
     with refused("SDDP-101", "a.csv", "keeps no time of modification", "fingerprint="):
-        source_state(local_spark, source, sources.read(local_spark, source))
+        source_state(local_spark, source, reading.read(local_spark, source))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_provider_sparkddp.runtime.partition import mismatches, shapes, sources
+from airflow_provider_sparkddp.runtime.sources import mismatches, reading, shapes
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 
 NAME = "teil 1 + ü.{}"
@@ -44,26 +44,26 @@ def of(path: str | list[str], kind: str = "parquet", *tolerate: str, **options: 
 
 
 def rows(spark: Any, source: Mapping[str, Any], *order: str) -> list[dict[str, Any]]:
-    frame = sources.read(spark, source)
+    frame = reading.read(spark, source)
     return [row.asDict() for row in frame.orderBy(*(order or frame.columns)).collect()]
 
 
 def found(spark: Any, source: Mapping[str, Any]) -> list[str]:
-    return mismatches.findings(spark, source, sources.read(spark, source))
+    return mismatches.findings(spark, source, reading.read(spark, source))
 
 
 def refusal(spark: Any, act: Callable[[], Any], source: Mapping[str, Any]) -> SparkDDPError:
     """What the job says when `act` fails: looked into first, then told in Spark's words."""
     with pytest.raises(Exception) as caught:
         act()
-    return sources.failed(source, caught.value, spark=spark)
+    return reading.failed(source, caught.value, spark=spark)
 
 
 def refused(spark: Any, source: Mapping[str, Any]) -> SparkDDPError:
     """The error of reading, comparing and counting every row, as a job does."""
 
     def act() -> None:
-        frame = sources.read(spark, source)
+        frame = reading.read(spark, source)
         mismatches.findings(spark, source, frame)
         frame.write.format("noop").mode("overwrite").save()
 
@@ -168,7 +168,7 @@ def test_where_python_cannot_read_the_files_spark_compares_them(
     # Whichever file Spark took the schema from, a type that differs is seen.
     write(folder, {"b.parquet": {"a": ["x"]}})
     with pytest.raises(SparkDDPError) as caught:
-        mismatches.findings(local_spark, of(path), sources.read(local_spark, of(path)))
+        mismatches.findings(local_spark, of(path), reading.read(local_spark, of(path)))
     assert caught.value.code == "SDDP-212"
     assert "CANNOT_MERGE_SCHEMAS" in caught.value.message
 
@@ -197,7 +197,7 @@ def test_csv_columns_are_matched_by_name_where_differing_headers_are_tolerated(
         },
     )
     source = of(path, "csv", "schemas", **CSV)
-    assert sources.read(local_spark, source).dtypes == [
+    assert reading.read(local_spark, source).dtypes == [
         ("id", "int"),
         ("x", "double"),
         ("day", "int"),
@@ -237,7 +237,7 @@ def test_malformed_csv_lines_are_counted_when_the_job_fails_of_them(
     wanted: str, local_spark: Any, folder: Path
 ) -> None:
     source = of(write(folder, BAD_CSV), "csv", **CSV)
-    frame = sources.read(local_spark, source)
+    frame = reading.read(local_spark, source)
     assert mismatches.findings(local_spark, source, frame) == []
     error = refusal(local_spark, frame.select(wanted).collect, source)
     assert error.code == "SDDP-212"
@@ -248,7 +248,7 @@ def test_malformed_csv_lines_are_counted_when_the_job_fails_of_them(
 
 def test_malformed_csv_lines_are_dropped_and_counted_where_they_are_tolerated(local_spark: Any, folder: Path) -> None:
     source = of(write(folder, BAD_CSV), "csv", "malformed", **CSV)
-    frame = sources.read(local_spark, source)
+    frame = reading.read(local_spark, source)
     assert sorted(row["id"] for row in frame.select("id").collect()) == [1, 2, 5]
     assert frame.count() == 3
     (line,) = mismatches.findings(local_spark, source, frame)
@@ -266,7 +266,7 @@ def test_a_value_that_does_not_fit_its_column_is_named(local_spark: Any, folder:
     lines = "".join(f"{i},{i}\n" for i in range(2000))
     path = write(folder, {"a.csv": f"id,x\n{lines}77,abc\n"})
     source = of(path, "csv", **CSV, samplingRatio="0.01")
-    assert sources.read(local_spark, source).dtypes == [("id", "int"), ("x", "int")]
+    assert reading.read(local_spark, source).dtypes == [("id", "int"), ("x", "int")]
     error = refused(local_spark, source)
     assert error.code == "SDDP-212"
     assert "Malformed lines found: 1." in error.message
@@ -407,11 +407,11 @@ def test_faults_of_sql_show_spark_s_position(local_spark: Any) -> None:
 
 def test_faults_of_an_expression_name_the_argument(local_spark: Any) -> None:
     source, where = {"sql": "SELECT * FROM range(3)"}, "id > AND id < " + "1" * 3000
-    frame = sources.read(local_spark, source)
+    frame = reading.read(local_spark, source)
     for expression, words in ((where, "(line 1, pos "), ("idd > 3", "`idd`")):
         with pytest.raises(Exception) as caught:
             frame.where(expression)
-        error = sources.failed(source, caught.value, what=f"where={expression!r}")
+        error = reading.failed(source, caught.value, what=f"where={expression!r}")
         assert error.code == "SDDP-203"
         assert error.message.startswith("where=")
         assert words in error.message
@@ -484,7 +484,7 @@ def test_an_error_in_an_expression_is_one_of_the_source_also_while_it_is_written
     local_spark: Any, tmp_path: Path
 ) -> None:
     source = {"sql": "SELECT cast(raise_error('broken row') AS int) AS x FROM range(3)"}
-    frame = sources.read(local_spark, source)
+    frame = reading.read(local_spark, source)
     error = refusal(local_spark, lambda: frame.write.parquet(f"file://{tmp_path}/out"), source)
     assert error.code == "SDDP-203"
     assert "[USER_RAISED_EXCEPTION] broken row" in error.message

@@ -13,21 +13,9 @@ from airflow_provider_sparkddp.runtime.data import encoders, shards
 from airflow_provider_sparkddp.runtime.jobs.cluster import prove_shared
 from airflow_provider_sparkddp.runtime.jobs.outcome import Outcome
 from airflow_provider_sparkddp.runtime.jobs.partition_summary import summary
-from airflow_provider_sparkddp.runtime.partition import (
-    arrow_writer,
-    cleaning,
-    drift,
-    groups,
-    mismatches,
-    retention,
-    reuse,
-    rows,
-    sources,
-    splits,
-    types,
-    write,
-    xcom,
-)
+from airflow_provider_sparkddp.runtime.lifecycle import cleaning, retention, reuse
+from airflow_provider_sparkddp.runtime.partition import arrow_writer, drift, groups, rows, splits, types, write, xcom
+from airflow_provider_sparkddp.runtime.sources import mismatches, reading
 from airflow_provider_sparkddp.spec import paths
 from airflow_provider_sparkddp.spec.errors import SparkDDPError, nearest
 from airflow_provider_sparkddp.spec.jobs import Job
@@ -58,7 +46,7 @@ def run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
         read_manifest(manifest_uri(settings["compare_with"], "compare_with")) if settings["compare_with"] else None
     )
     with outcome.phase("read source", spark):
-        frame = sources.read(spark, settings["source"])
+        frame = reading.read(spark, settings["source"])
         fingerprint = reuse.fingerprint(spark, job, frame) if settings["reuse"] else None
     found = reuse.earlier(job, fingerprint) if fingerprint else None
     if found:
@@ -122,7 +110,7 @@ def _told(spark: Any, settings: Mapping[str, Any]) -> Iterator[None]:
     except SparkDDPError:
         raise
     except Exception as error:
-        raise sources.failed(settings["source"], error, spark=spark) from error
+        raise reading.failed(settings["source"], error, spark=spark) from error
 
 
 @contextmanager
@@ -133,7 +121,7 @@ def _expression(settings: Mapping[str, Any], name: str) -> Iterator[None]:
     except SparkDDPError:
         raise
     except Exception as error:
-        raise sources.failed(settings["source"], error, what=f"{name}={settings[name]!r}") from error
+        raise reading.failed(settings["source"], error, what=f"{name}={settings[name]!r}") from error
 
 
 def _prepared(frame: Any, settings: Mapping[str, Any]) -> Prepared:
@@ -201,7 +189,7 @@ def _require_rows(files: list[PartFile], settings: Mapping[str, Any]) -> None:
     if not sum(count.values()):
         raise SparkDDPError(
             "SDDP-201",
-            f"{sources.describe(settings['source'])} gave no rows.",
+            f"{reading.describe(settings['source'])} gave no rows.",
             "Check the path, the table or the filter; nothing was published.",
         )
     if not count.get(TRAIN):
@@ -234,7 +222,7 @@ def _manifest(settings: Mapping[str, Any], found: write.Described) -> Manifest:
         columns=tuple(found.columns),
         files=tuple(found.files),
         shares={split: shards.deal(found.files, split, ranks, bins) for split in used},
-        source=sources.describe(settings["source"]),
+        source=reading.describe(settings["source"]),
         group_by=tuple(settings["group_by"] or ()),
         order_by=tuple(settings["order_by"] or ()),
         encoders=found.encoders,

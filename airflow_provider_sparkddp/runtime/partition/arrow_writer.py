@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_sparkddp import storage
-from airflow_provider_sparkddp.runtime.partition import faults
 from airflow_provider_sparkddp.runtime.partition.splits import SPLIT
+from airflow_provider_sparkddp.runtime.sources import faults
 from airflow_provider_sparkddp.spec import paths
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparkddp.runtime.partition import arrow_writer, faults
+from airflow_provider_sparkddp.runtime.partition import arrow_writer
 from airflow_provider_sparkddp.runtime.partition.arrow_writer import _by_split, _disk, _naming, _Part, _Target
+from airflow_provider_sparkddp.runtime.sources import faults
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 
 

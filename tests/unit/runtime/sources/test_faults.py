@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sparkddp.runtime.partition import faults, sources
+from airflow_provider_sparkddp.runtime.sources import faults, reading
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 
 SOURCE = {"format": "csv", "path": "file:///data"}
@@ -81,11 +81,11 @@ def test_of_a_long_sql_text_the_part_around_the_caret_is_shown() -> None:
 
 
 def test_a_message_is_bounded() -> None:
-    error = sources.failed(SOURCE, ValueError("x" * 5000))
+    error = reading.failed(SOURCE, ValueError("x" * 5000))
     assert error.code == "SDDP-203"
     assert len(error.message) <= 1000
     assert error.message.startswith("path file:///data: ValueError: xxx")
-    assert len(sources.unreadable(SOURCE, ValueError("x" * 5000), what="where=" + "y" * 5000).message) <= 1000
+    assert len(reading.unreadable(SOURCE, ValueError("x" * 5000), what="where=" + "y" * 5000).message) <= 1000
 
 
 def test_an_error_without_words_is_named_by_its_kind() -> None:
@@ -109,7 +109,7 @@ def test_an_error_without_words_is_named_by_its_kind() -> None:
     ],
 )
 def test_what_is_at_fault_is_told_by_the_text(said: str, code: str) -> None:
-    error = sources.failed(SOURCE, py4j(said))
+    error = reading.failed(SOURCE, py4j(said))
     assert error.code == code
     assert "\tat " not in error.message
 
@@ -121,13 +121,13 @@ def test_a_cause_in_python_counts_as_well() -> None:
         except OSError as error:
             raise RuntimeError("the writer gave up") from error
     except RuntimeError as error:
-        assert sources.failed(SOURCE, error).code == "SDDP-301"
+        assert reading.failed(SOURCE, error).code == "SDDP-301"
 
 
 def test_an_error_of_ours_stays_what_it_is() -> None:
     ours = SparkDDPError("SDDP-204", "the column 'a' is not there.", "Correct it.")
-    assert sources.failed(SOURCE, ours) is ours
-    told = sources.failed(
+    assert reading.failed(SOURCE, ours) is ours
+    told = reading.failed(
         SOURCE,
         FromPySpark(
             "An exception was thrown from the Python worker:\nTraceback (most recent call last):\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_sparkddp import storage
-from airflow_provider_sparkddp.runtime.partition.reuse import earlier, publish
+from airflow_provider_sparkddp.runtime.lifecycle.reuse import earlier, publish
 from airflow_provider_sparkddp.spec import wire
 from airflow_provider_sparkddp.spec.jobs import Job
 from airflow_provider_sparkddp.storage import leases

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from airflow_provider_sparkddp.runtime.partition import files, folders, headers, shapes
+from airflow_provider_sparkddp.runtime.sources import files, folders, headers, shapes
 
 CORRUPT = "sparkddp_corrupt"
 # Most files that are told apart, and most characters of a line that come to the driver, or to a person.

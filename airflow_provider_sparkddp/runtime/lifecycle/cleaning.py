@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from airflow_provider_sparkddp import storage
-from airflow_provider_sparkddp.runtime.partition import tries
+from airflow_provider_sparkddp.runtime.lifecycle import tries
 from airflow_provider_sparkddp.spec import paths
 from airflow_provider_sparkddp.spec.jobs import Job
 from airflow_provider_sparkddp.spec.manifests import Manifest

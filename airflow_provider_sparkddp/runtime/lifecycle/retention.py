@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_provider_sparkddp import storage
-from airflow_provider_sparkddp.runtime.partition import tries
+from airflow_provider_sparkddp.runtime.lifecycle import tries
 from airflow_provider_sparkddp.spec import paths
 from airflow_provider_sparkddp.spec.jobs import Job
 from airflow_provider_sparkddp.storage import leases

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_provider_sparkddp.runtime.partition import headers
+from airflow_provider_sparkddp.runtime.sources import headers
 
 # Read by lines, each of which may be malformed; and by footers, of which Spark believes one.
 TEXT, FOOTED = ("csv", "json"), ("parquet", "orc")
@@ -19,7 +19,7 @@ def read(spark: Any, source: Mapping[str, Any]) -> Any:
 
     Raises:
         SparkDDPError: SDDP-212 when a CSV source has too many different headers.
-        Exception: what Spark raises; see `sources.failed` and `mismatches.diagnose`.
+        Exception: what Spark raises; see `reading.failed` and `mismatches.diagnose`.
     """
     return read_as(spark, source, options(source))
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow_provider_sparkddp.runtime.imports import import_object
-from airflow_provider_sparkddp.runtime.partition import faults, files, jdbc, mismatches
+from airflow_provider_sparkddp.runtime.sources import faults, files, jdbc, mismatches
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 
 

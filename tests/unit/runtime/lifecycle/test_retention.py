@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_sparkddp import storage
-from airflow_provider_sparkddp.runtime.partition import retention
-from airflow_provider_sparkddp.runtime.partition.retention import DAY, expire
+from airflow_provider_sparkddp.runtime.lifecycle import retention
+from airflow_provider_sparkddp.runtime.lifecycle.retention import DAY, expire
 from airflow_provider_sparkddp.spec.jobs import Job
 from airflow_provider_sparkddp.storage import leases
 from tests.support.refusals import refused

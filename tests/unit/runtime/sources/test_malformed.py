@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sparkddp.runtime.partition import malformed
+from airflow_provider_sparkddp.runtime.sources import malformed
 
 
 @pytest.mark.parametrize(

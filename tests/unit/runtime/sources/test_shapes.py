@@ -8,7 +8,7 @@ import io
 import pyarrow as pa
 import pytest
 
-from airflow_provider_sparkddp.runtime.partition import shapes
+from airflow_provider_sparkddp.runtime.sources import shapes
 
 
 @pytest.mark.parametrize(

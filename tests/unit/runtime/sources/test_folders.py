@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sparkddp.runtime.partition import folders
+from airflow_provider_sparkddp.runtime.sources import folders
 
 
 @pytest.mark.parametrize(

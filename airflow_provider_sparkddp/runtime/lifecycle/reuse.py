@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from airflow_provider_sparkddp import __version__, storage
-from airflow_provider_sparkddp.runtime.partition.sourcestate import source_state
+from airflow_provider_sparkddp.runtime.sources.state import source_state
 from airflow_provider_sparkddp.spec import paths, wire
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.jobs import Job

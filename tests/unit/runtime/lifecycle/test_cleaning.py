@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_sparkddp import storage
-from airflow_provider_sparkddp.runtime.partition.cleaning import clean
+from airflow_provider_sparkddp.runtime.lifecycle.cleaning import clean
 from airflow_provider_sparkddp.spec.jobs import Job
 from tests.support import tries
 from tests.support.tries import LISTED, WHOLE, below, folder, job, lay, manifest

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
-from airflow_provider_sparkddp.runtime.partition import faults, files, folders, headers, malformed, shapes
+from airflow_provider_sparkddp.runtime.sources import faults, files, folders, headers, malformed, shapes
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 
 # Most differences, files and values that are written out.
@@ -32,12 +32,12 @@ def findings(spark: Any, source: Mapping[str, Any], frame: Any) -> list[str]:
     """What was found in the files of the source, as lines for a person; none for another kind of source.
 
     Args:
-        frame: the source as `sources.read` gave it.
+        frame: the source as `reading.read` gave it.
 
     Raises:
         SparkDDPError: SDDP-212, naming file and column, for what stands not in source["tolerate"]; SDDP-203 for a file that
             cannot be read.
-        Exception: what Spark raises while files are asked or lines are counted; see `sources.failed`.
+        Exception: what Spark raises while files are asked or lines are counted; see `reading.failed`.
     """
     if "path" not in source:
         return []

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_sparkddp.runtime import secrets
-from airflow_provider_sparkddp.runtime.partition import jdbc, sources
+from airflow_provider_sparkddp.runtime.sources import jdbc, reading
 from tests.support.refusals import refused
 
 TABLE = {"jdbc_conn_id": "db", "table": "flights"}
@@ -56,14 +56,14 @@ def test_a_driver_class_that_nobody_names_follows_from_the_url() -> None:
 def test_a_replay_without_the_connection_is_told_what_to_set() -> None:
     secrets.give({})
     with refused("SDDP-112", "'db'", "SPARKDDP_JDBC_URL", "SPARKDDP_JDBC_USER", "SPARKDDP_JDBC_PASSWORD"):
-        sources.read(None, TABLE)
+        reading.read(None, TABLE)
 
 
 def test_a_person_reads_the_connection_s_name_and_what_is_read() -> None:
-    assert sources.describe(TABLE) == "database db, table flights"
+    assert reading.describe(TABLE) == "database db, table flights"
     query = {"jdbc_conn_id": "db", "query": "SELECT a\n  FROM b " + "x" * 200}
-    assert sources.describe(query).startswith("database db, query SELECT a FROM b xxx")
-    assert len(sources.describe(query)) < 150
+    assert reading.describe(query).startswith("database db, query SELECT a FROM b xxx")
+    assert len(reading.describe(query)) < 150
 
 
 BOUNDS: list[tuple[str, str, Any, Any]] = [
@@ -96,4 +96,4 @@ def test_a_bound_of_another_type_is_refused(kind: str, value: str) -> None:
 
 def test_an_error_that_is_not_the_database_s_is_left_to_others() -> None:
     assert jdbc.fault(TABLE, RuntimeError("something else")) is None
-    assert sources.unreadable(TABLE, RuntimeError("something else")).message.startswith("database db, table flights: ")
+    assert reading.unreadable(TABLE, RuntimeError("something else")).message.startswith("database db, table flights: ")

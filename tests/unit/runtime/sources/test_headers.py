@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql.types import DataType, DateType, DoubleType, IntegerType, LongType, StringType
 
-from airflow_provider_sparkddp.runtime.partition import headers
+from airflow_provider_sparkddp.runtime.sources import headers
 
 
 def test_names_that_are_empty_or_doubled_are_those_that_spark_gives() -> None:

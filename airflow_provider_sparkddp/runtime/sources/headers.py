@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any
 
-from airflow_provider_sparkddp.runtime.partition import shapes
+from airflow_provider_sparkddp.runtime.sources import shapes
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 
 # Each header is read by itself: files with more of them are no table.
