@@ -9,7 +9,7 @@ import json
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +24,7 @@ from tests.support.postgres import JAR, Postgres, free_ports, missing, postgres
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 FILE = Path(__file__).parent / "dags" / "database.py"
 WORD = "control5wq2"
+ENTRY = "sparkddp_main"
 # What each password begins and ends with has to be escaped in one place or another; the middle stands there in any case.
 PLANTED = ("plantedK7dY2right", "plantedK7dY2wrong")
 RIGHT, WRONG = (f"%/ '\"{planted}&@\\" for planted in PLANTED)
@@ -46,18 +47,23 @@ class Seen:
                 self.add(place, str(path) + "\n")
                 self.add(place, path.read_bytes())
 
-    def add_processes(self, job: psutil.Process) -> None:
-        """Command lines of all processes; environments of those that the task started."""
-        for process in psutil.process_iter():
-            self._add_process("command lines", process, lambda p: p.cmdline())
-        for process in job.children(recursive=True):
-            self._add_process(
-                "environments of the job's processes", process, lambda p: map("=".join, p.environ().items())
-            )
+    def add_processes(self, task: psutil.Process) -> None:
+        """Command lines of all processes; environments of the job's: of what was started to run it, and all below.
 
-    def _add_process(self, place: str, process: psutil.Process, ask: Callable[[psutil.Process], Iterable[str]]) -> None:
+        Airflow's own have the connection in their environment here, and so have small programs that its libraries start.
+        """
+        for process in psutil.process_iter():
+            with suppress(psutil.Error, OSError):
+                self.add("command lines", "\n".join(process.cmdline()))
+        for process in task.children(recursive=True):
+            with suppress(psutil.Error, OSError):
+                if any(ENTRY in argument for argument in process.cmdline()):
+                    for each in (process, *process.children(recursive=True)):
+                        self._add_environment(each)
+
+    def _add_environment(self, process: psutil.Process) -> None:
         with suppress(psutil.Error, OSError):
-            self.add(place, "\n".join(ask(process)))
+            self.add("environments of the job's processes", "\n".join(map("=".join, process.environ().items())))
 
 
 @pytest.fixture(scope="module")
@@ -84,12 +90,12 @@ def ran(airflow: Airflow, database: Postgres, tmp_path_factory: pytest.TempPathF
     }
     with database.gate(GATE):
         process = airflow.start_dag(FILE, "database", variables)
-        job = psutil.Process(process.pid)
+        task = psutil.Process(process.pid)
         while process.poll() is None and not waits_at_the_gate(database):
-            seen.add_processes(job)
+            seen.add_processes(task)
         look_at_spark(seen, port)
     while process.poll() is None:
-        seen.add_processes(job)
+        seen.add_processes(task)
     done = airflow.ran("database")
     look_at_what_is_left(seen, done, airflow, folder)
     return done, seen
@@ -160,7 +166,7 @@ def test_no_password_is_found_where_the_control_word_is(place: str, ran: tuple[R
 
 def test_every_place_was_searched(ran: tuple[Ran, Seen]) -> None:
     assert set(ran[1].texts) == set(PLACES)
-    assert any(b"sparkddp_main" in line and b"java" in line for line in ran[1].texts["command lines"])
+    assert any(ENTRY.encode() in line and b"java" in line for line in ran[1].texts["command lines"])
     assert any(b"JDBCRelation" in text for text in ran[1].texts["the event log"])
     assert any(b"JDBCRelation" in text for text in ran[1].texts["Spark's UI: pages"])
 
@@ -170,7 +176,7 @@ CARELESS = "import sys; print('up', flush=True); sys.stdin.read()"
 
 def test_a_careless_process_would_be_found() -> None:
     seen, environment = Seen(), {"PGPASSWORD": PLANTED[1]}
-    command = [sys.executable, "-c", CARELESS, PLANTED[0]]
+    command = [sys.executable, "-c", CARELESS, ENTRY, PLANTED[0]]
     with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as careless:
         assert careless.stdout is not None
         assert careless.stdout.readline() == b"up\n"

@@ -184,7 +184,7 @@ def failing(frame: Any) -> None:
     try:
         frame.write.format("noop").mode("overwrite").save()
     except Exception as error:
-        raise reading.unreadable(source(query="SELECT …"), error) from error
+        raise reading.failed(source(query="SELECT …"), error) from error
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {

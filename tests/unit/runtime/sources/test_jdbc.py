@@ -96,4 +96,4 @@ def test_a_bound_of_another_type_is_refused(kind: str, value: str) -> None:
 
 def test_an_error_that_is_not_the_database_s_is_left_to_others() -> None:
     assert jdbc.fault(TABLE, RuntimeError("something else")) is None
-    assert reading.unreadable(TABLE, RuntimeError("something else")).message.startswith("database db, table flights: ")
+    assert reading.failed(TABLE, RuntimeError("something else")).message.startswith("database db, table flights: ")
