@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 # Python compiles what is really imported, once; compiling everything at installation takes a minute more.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test check unit lint docs lock bench clean java
+.PHONY: help demo test slow check unit lint docs lock bench clean java
 .DEFAULT_GOAL := help
 
 help: ## Show the targets
@@ -34,8 +34,11 @@ $(VENV)/.dev: constraints.txt pyproject.toml | $(BIN)/python
 demo: java $(VENV)/.demo ## Run the example DAG on an embedded Spark, and show what came out
 	@$(BIN)/python tools/demo.py
 
-test: java $(VENV)/.dev ## All tests that this machine can run; the others say why they are skipped
+test: java $(VENV)/.dev ## All tests that this machine can run but the slow ones; the others say why they are skipped
 	@$(BIN)/python -m pytest
+
+slow: java $(VENV)/.dev ## The tests of a minute and more each: kills, a planted password, S3, reuse over DAG runs
+	@$(BIN)/python -m pytest -m slow
 
 unit: $(VENV)/.dev ## The tests that need no Java, under a minute
 	@$(BIN)/python -m pytest tests/unit tests/architecture

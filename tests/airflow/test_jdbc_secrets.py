@@ -21,7 +21,7 @@ import pytest
 from tests.airflow.conftest import Airflow, Ran
 from tests.support.postgres import JAR, Postgres, free_ports, missing, postgres
 
-pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(missing() is not None, reason=str(missing()))]
 FILE = Path(__file__).parent / "dags" / "database.py"
 WORD = "control5wq2"
 ENTRY = "sparkddp_main"

@@ -17,6 +17,8 @@ from airflow_provider_sparkddp.storage.manifests import read_manifest
 from tests.airflow.conftest import Airflow, Ran
 from tests.support.s3 import ACCESS, Bucket
 
+pytestmark = pytest.mark.slow
+
 DAGS = Path(__file__).parent / "dags"
 FILE = DAGS / "on_s3.py"
 ROWS = 400

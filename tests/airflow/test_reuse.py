@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.airflow.conftest import Airflow
+
+pytestmark = pytest.mark.slow
 
 FILE = Path(__file__).parent / "dags" / "assets.py"
 

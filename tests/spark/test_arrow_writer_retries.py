@@ -17,6 +17,8 @@ from airflow_provider_sparkddp.spec import paths
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from tests.spark.conftest import start_session, stop_session
 
+pytestmark = pytest.mark.slow
+
 ROWS = 1000
 
 

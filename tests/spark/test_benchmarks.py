@@ -7,8 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from benchmarks.cases.partition_rows import WAYS
 from tests.spark.conftest import ROOT
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_record_with_ratios_comes_out(tmp_path: Path) -> None:

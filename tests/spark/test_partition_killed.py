@@ -21,6 +21,8 @@ from airflow_provider_sparkddp.spec.jobs import Job
 from airflow_provider_sparkddp.spec.manifests import Manifest, data_uri
 from tests.support import jobs
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = 4000
 OWNER = "dag/run/partition/-1"

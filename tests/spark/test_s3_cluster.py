@@ -17,6 +17,8 @@ from tests.support import jobs, submit
 from tests.support.s3 import Bucket
 from tests.support.spark_cluster import Cluster, Worker, cluster
 
+pytestmark = pytest.mark.slow
+
 MODELS = Path(__file__).resolve().parents[1] / "support" / "tiny_model.py"
 SQL = "SELECT a, b, 2 * a - b + 1 AS y FROM (SELECT rand(1) AS a, rand(2) AS b FROM range(0, 1000, 1, 3))"
 
