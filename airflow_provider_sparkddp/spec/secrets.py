@@ -19,13 +19,29 @@ SECRET = re.compile(
     re.IGNORECASE,
 )
 
+# In a URL: `password=…`, `…;pwd=…`, or `//user:password@host`.
+SECRET_IN_TEXT = re.compile(
+    r"(passw(or)?d|pwd|passphrase|secret([._-]?key)?|token|api[._-]?key)\s*=\s*[^\s&;]|//[^/@\s:]*:[^/@\s]+@",
+    re.IGNORECASE,
+)
+
 
 def refuse_secrets(name: str, values: Mapping[str, Any] | None, remedy: str) -> None:
-    """Raises SparkDDPError SDDP-111 naming the key, never the value."""
-    for key in values or {}:
+    """Raises SparkDDPError SDDP-111 naming the key, never the value: by the key's name, or by what a text holds."""
+    for key, value in (values or {}).items():
         if SECRET.search(str(key)):
             raise SparkDDPError(
                 "SDDP-111", f"{name} holds {str(key)!r}, which would show its value in logs and command lines.", remedy
+            )
+        refuse_secret_text(f"{name}[{str(key)!r}]", value, remedy)
+
+
+def refuse_secret_text(name: str, value: Any, remedy: str) -> None:
+    """Raises SparkDDPError SDDP-111, never with the value, for a text such as a URL with a password in it."""
+    for text in value if isinstance(value, list) else [value]:
+        if isinstance(text, str) and SECRET_IN_TEXT.search(text):
+            raise SparkDDPError(
+                "SDDP-111", f"{name} holds a password or key, which would show in logs and command lines.", remedy
             )
 
 

@@ -303,3 +303,19 @@ def test_a_group_lies_in_one_rank_with_all_its_splits_and_in_order(local_spark: 
                     ranks.setdefault(row["series"], set()).add(rank)
     assert all(len(places) == 1 for places in ranks.values())
     assert sorted(table(outcome, manifest).column("id").to_pylist()) == list(range(ROWS))
+
+
+def test_encoders_are_equal_bit_for_bit_for_any_number_of_ranks(local_spark: Any, tmp_path: Path) -> None:
+    sql = "SELECT id, concat('c', id % 17) AS c, 1e9 + rand(3) / 7 AS x, cast(id * 1000003 AS bigint) AS n FROM range(3000)"
+    encode = {"c": "index", "x": "standardize", "n": "standardize"}
+    found = []
+    for settings in (
+        {"num_nodes": 1},
+        {"num_nodes": 3, "files_per_rank": 2},
+        {"shuffle": False, "row_group_rows": 100},
+    ):
+        _, manifest = run(local_spark, tmp_path, {"sql": sql}, encode=encode, validation=0.2, **settings)
+        found.append(manifest.encoders)
+    assert found[0] == found[1] == found[2]
+    assert found[0]["c"]["values"] == sorted(f"c{i}" for i in range(17))
+    assert found[0]["x"]["std"] == pytest.approx(1 / 7 / 12**0.5, rel=0.05)

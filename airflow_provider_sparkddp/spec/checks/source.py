@@ -8,7 +8,7 @@ from typing import Any
 from airflow_provider_sparkddp.spec.arguments import UNKNOWN, convert
 from airflow_provider_sparkddp.spec.checks.values import import_path, one_of
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
-from airflow_provider_sparkddp.spec.secrets import refuse_secrets
+from airflow_provider_sparkddp.spec.secrets import refuse_secret_text, refuse_secrets
 
 SOURCE_SECRETS = (
     "Read a database by jdbc_conn_id. Otherwise let the function or the driver's own configuration fetch it (a secret manager, "
@@ -82,6 +82,7 @@ def _kind(source: Mapping[str, Any]) -> str:
 
 
 def _check_files(source: Mapping[str, Any]) -> None:
+    refuse_secret_text("source['path']", source["path"], SOURCE_SECRETS)
     if "format" not in source:
         raise SparkDDPError(
             "SDDP-101", "source has a path and no format.", "Add 'format': 'csv' (or parquet, json, orc)."

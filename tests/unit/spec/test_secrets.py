@@ -48,12 +48,27 @@ def test_what_is_no_secret_passes(key: str) -> None:
     [
         {"format": "jdbc", "path": "jdbc:postgresql://host/db", "options": {"user": "me", "password": "hunter2"}},
         {"callable": "my_sources:rows", "kwargs": {"api_key": "hunter2"}},
+        {"format": "jdbc", "path": "x", "options": {"url": "jdbc:postgresql://host/db?user=me&password=hunter2"}},
+        {"format": "csv", "path": "s3://me:hunter2@bucket/rows"},
+        {"format": "csv", "path": ["s3://bucket/a", "https://host/b?token=hunter2"]},
+        {"callable": "my_sources:rows", "kwargs": {"dsn": "Server=host;Uid=me;Pwd=hunter2;"}},
     ],
 )
 def test_a_secret_in_a_source_is_refused_without_its_value(source: dict[str, object]) -> None:
     with pytest.raises(SparkDDPError, match="SDDP-111") as caught:
         jobs.check("partition", {**DEFAULTS[jobs.PARTITION], "source": source})
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"format": "csv", "path": "s3://bucket/a=1/token/b@c:d", "options": {"sep": "=", "timestampFormat": "HH:mm"}},
+        {"callable": "my_sources:rows", "kwargs": {"url": "https://host:8080/rows?day=1", "mail": "me@host"}},
+    ],
+)
+def test_what_only_looks_a_little_like_one_passes(source: dict[str, object]) -> None:
+    jobs.check("partition", {**DEFAULTS[jobs.PARTITION], "source": source})
 
 
 @pytest.mark.parametrize("password", ["plain", "two\nlines\r\n", "\"quoted\" \\ 'it' \x00", "pässwörd 🔑", ""])
