@@ -19,6 +19,7 @@ from airflow_provider_sparkddp.spec.manifests import TRAIN, VALIDATION, Manifest
 from tests.support import jobs
 
 ROWS = 400_000
+_EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 
 
 def ids(outcome: Any) -> tuple[Manifest, list[int]]:
@@ -34,6 +35,7 @@ class KillsAnExecutor(threading.Thread):
     def __init__(self, spark: Any, map_tasks: int) -> None:
         super().__init__(name="kills-an-executor", daemon=True)
         self.tracker, self.done = spark.sparkContext.statusTracker(), threading.Event()
+        self.application = spark.sparkContext.applicationId
         self.killed, self.attempts, self.map_tasks, self.map_stage = 0, {}, map_tasks, None
 
     def run(self) -> None:
@@ -45,12 +47,14 @@ class KillsAnExecutor(threading.Thread):
                     self.map_stage = info.stageId
                 # What the map stage wrote lies with both executors, and is being read.
                 if not self.killed and self.map_stage is not None and info.stageId > self.map_stage:
-                    self.killed = _kill_one_executor()
+                    self.killed = _kill_one_executor(self.application)
 
 
-def _kill_one_executor() -> int:
-    executors = [p for p in psutil.process_iter() if "CoarseGrainedExecutorBackend" in " ".join(_command(p))]
-    pids = sorted(p.pid for p in executors if "org.apache.spark" in " ".join(_command(p)))
+def _kill_one_executor(application: str) -> int:
+    """Of this application only: other clusters may run on this machine."""
+    commands = {process.pid: _command(process) for process in psutil.process_iter()}
+    java = {pid: command for pid, command in commands.items() if command and command[0].endswith("java")}
+    pids = sorted(pid for pid, command in java.items() if application in command and _EXECUTOR in command)
     os.kill(pids[0], signal.SIGKILL)
     return pids[0]
 
