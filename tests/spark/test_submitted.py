@@ -115,11 +115,16 @@ def start_and_wait_until_it_trains(manifest: str, folder: Path) -> subprocess.Po
     assert process.stdin is not None
     process.stdin.write(json.dumps({**asked, "conf": {"spark.ui.enabled": "false"}}))
     process.stdin.close()
-    assert pipe.read_text().isdigit(), (folder / "log").read_text()
+    try:
+        assert pipe.read_text().isdigit(), (folder / "log").read_text()
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
     return process
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 def test_a_driver_whose_task_was_killed_ends_within_ten_seconds_and_publishes_nothing(
     manifest: str, tmp_path: Path
 ) -> None:
