@@ -127,10 +127,10 @@ TEXTS: dict[str, Explanation] = {
         "with the column.",
     ),
     "SDDP-205": Explanation(
-        "A column's type cannot be used: at partitioning one that has no simple Parquet form (decimal, struct, array), "
+        "A column's type cannot be used: at partitioning one that is neither a number, text, a date, nor an array of numbers of one length (struct, map, binary), "
         "at training a feature or target that is not a number.",
-        "Text columns among the features; prices as decimals; a column for `validation={'column': …}` that is not boolean.",
-        "Cast or encode it in the source (an index for a category, double for a decimal), or leave it out by `columns`.",
+        "Text columns among the features; arrays of differing lengths; a column for `validation={'column': …}` that is not boolean.",
+        "Encode text by `encode`, turn others into numbers by `columns={…: 'SQL expression'}`, or leave them out by `columns`.",
     ),
     "SDDP-206": Explanation(
         "A feature or the target holds nulls, NaN or infinities; or the column that decides on validation is null somewhere.",

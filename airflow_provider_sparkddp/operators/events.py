@@ -11,7 +11,7 @@ from airflow_provider_sparkddp.spec import jobs
 
 # kind of job -> what the event holds -> the value of the job that it is taken from
 TOLD: dict[str, dict[str, str]] = {
-    jobs.PARTITION: {"manifest": "manifest", "rows": "total_rows"},
+    jobs.PARTITION: {"manifest": "manifest", "rows": "total_rows", "reused": "reused"},
     jobs.TRAIN: {"model": "model", "alias": "alias"},
     jobs.EXPORT: {"model": "model", "alias": "alias"},
     jobs.VALIDATE: {"model": "model", "alias": "alias", "verdict": "verdict"},

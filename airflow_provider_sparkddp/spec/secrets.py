@@ -33,12 +33,16 @@ def refuse_secrets(name: str, values: Mapping[str, Any] | None, remedy: str) -> 
             raise SparkDDPError(
                 "SDDP-111", f"{name} holds {str(key)!r}, which would show its value in logs and command lines.", remedy
             )
+        if isinstance(value, Mapping):
+            refuse_secrets(f"{name}[{str(key)!r}]", value, remedy)
         refuse_secret_text(f"{name}[{str(key)!r}]", value, remedy)
 
 
 def refuse_secret_text(name: str, value: Any, remedy: str) -> None:
     """Raises SparkDDPError SDDP-111, never with the value, for a text such as a URL with a password in it."""
     for text in value if isinstance(value, list) else [value]:
+        if isinstance(text, Mapping):
+            refuse_secrets(name, text, remedy)
         if isinstance(text, str) and SECRET_IN_TEXT.search(text):
             raise SparkDDPError(
                 "SDDP-111", f"{name} holds a password or key, which would show in logs and command lines.", remedy

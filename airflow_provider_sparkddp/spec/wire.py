@@ -14,7 +14,8 @@ PROTOCOL = 1
 def pack(kind: str, body: dict[str, Any]) -> str:
     """The text of a file of the given kind. NaN and infinities are refused: they aren't JSON."""
     envelope = {"kind": f"sparkddp/{kind}", "protocol": PROTOCOL, "checksum": checksum(body), "body": body}
-    return json.dumps(envelope, indent=1, allow_nan=False, sort_keys=True) + "\n"
+    # Keys in their order: that of a dict of columns is meant. The checksum is over sorted ones.
+    return json.dumps(envelope, indent=1, allow_nan=False) + "\n"
 
 
 def checksum(body: dict[str, Any]) -> str:

@@ -165,3 +165,31 @@ def test_the_same_source_gives_the_same_packing_each_time(local_spark: Any) -> N
     again = groups.plan(frame.repartition(5), ["series"], 3, 2)
     assert np.array_equal(first.keys, again.keys)
     assert np.array_equal(first.bins, again.bins)
+
+
+def test_a_source_that_changes_between_reads_loses_no_row_and_is_told(local_spark: Any, tmp_path: Path) -> None:
+    source = {"callable": "tests.spark.test_partition_groups:growing", "kwargs": {"folder": str(tmp_path)}}
+    job = jobs.job("partition", tmp_path, source=source, group_by="g", num_nodes=2)
+    outcome = partition.run(local_spark, job, jobs.wanted)
+    uri = outcome.values["manifest"]
+    manifest = Manifest.from_text(storage.read_text(uri), uri)
+    assert sorted(row[1] for row in columns(outcome, manifest, ["id"])) == list(range(130))
+    assert whole(outcome, manifest, "g")
+    warning = next(line for line in outcome.summary if line.startswith("WARNING: the source gave"))
+    assert "gave 100 rows when groups were counted, and 130" in warning
+
+
+def growing(spark: Any, folder: str) -> Any:
+    """100 rows in 10 groups when it is read first, and 130 in 13 groups when it is read again."""
+
+    def rows(batches: Any) -> Any:
+        import pyarrow as pa
+
+        for _ in batches:
+            pass
+        seen = Path(folder) / "read-once"
+        number = 130 if seen.exists() else 100
+        seen.touch()
+        yield pa.RecordBatch.from_pydict({"id": list(range(number)), "g": [i // 10 for i in range(number)]})
+
+    return spark.range(0, 1, 1, 1).mapInArrow(rows, "id long, g long")

@@ -31,6 +31,7 @@ class Prepared:
     frame: Any
     types: dict[str, Column]
     lines: list[str] = field(default_factory=list)
+    packing: groups.Packing | None = None
 
 
 def run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
@@ -95,6 +96,8 @@ def _made(frame: Any, job: Job, outcome: Outcome) -> tuple[Prepared, Manifest]:
     with outcome.phase("describe files", spark), _told(spark, settings):
         found = write.described(spark, folder, names, prepared.types, settings["encode"] or {}, binned)
     _require_rows(found.files, settings)
+    if prepared.packing:
+        prepared.lines += groups.changed_lines(prepared.packing, sum(f.rows for f in found.files))
     return prepared, _manifest(settings, found)
 
 
@@ -159,7 +162,7 @@ def _placed(prepared: Prepared, settings: Mapping[str, Any]) -> Any:
     ranks, files = settings["num_nodes"] * settings["devices"], settings["files_per_rank"]
     grouped, ordered = settings["group_by"], settings["order_by"] or []
     if grouped:
-        packing = groups.plan(prepared.frame, grouped, ranks, files)
+        packing = prepared.packing = groups.plan(prepared.frame, grouped, ranks, files)
         prepared.lines += groups.lines(prepared.frame, packing, grouped, ranks)
         return groups.placed(prepared.frame, packing, grouped, ordered, ranks * files)
     return write.exchanged(prepared.frame, ranks * files) if settings["shuffle"] else prepared.frame
@@ -182,8 +185,7 @@ def _require_rows(files: list[PartFile], settings: Mapping[str, Any]) -> None:
     if undecided:
         raise SparkDDPError(
             "SDDP-206",
-            f"validation={settings['validation']!r}, test={settings['test']!r} are decided by a column that is null in "
-            f"{undecided} rows.",
+            f"{_asked(settings)} is decided by a column that is null in {undecided} rows.",
             "Fill or drop those rows in the source.",
         )
     if not sum(count.values()):
@@ -197,15 +199,26 @@ def _require_rows(files: list[PartFile], settings: Mapping[str, Any]) -> None:
         raise SparkDDPError(
             "SDDP-201",
             f"all rows are held out ({held}), none is for training.",
-            f"Change validation={settings['validation']!r} or test={settings['test']!r}.",
+            f"Change {_asked(settings)}.",
         )
     for split in (VALIDATION, TEST):
         if settings[split] is not None and not count.get(split):
             raise SparkDDPError(
                 "SDDP-201",
                 f"{split}={settings[split]!r} holds out no row of {sum(count.values())}.",
-                f"Change {split}, or set {split}=None to go without.",
+                f"{_why_none(settings, split)}Change {split}, or set {split}=None to go without.",
             )
+
+
+def _asked(settings: Mapping[str, Any]) -> str:
+    return " and ".join(f"{split}={settings[split]!r}" for split in (VALIDATION, TEST) if settings[split] is not None)
+
+
+def _why_none(settings: Mapping[str, Any], split: str) -> str:
+    if isinstance(settings[split], float):
+        what = "groups" if settings["group_by"] else "different rows"
+        return f"A fraction goes by a hash, and equal ones lie on one side: are there enough {what}? "
+    return "The test is decided first: do both name the same rows? " if split == VALIDATION and settings[TEST] else ""
 
 
 def _manifest(settings: Mapping[str, Any], found: write.Described) -> Manifest:

@@ -36,14 +36,30 @@ def summary(manifest: Manifest, seconds: Mapping[str, float]) -> list[str]:
 def columns(manifest: Manifest) -> list[str]:
     shown = manifest.columns[:MOST_COLUMNS]
     body = [
-        [c.name, _type(c), c.nulls, c.nans, c.infinities, c.minimum, c.maximum, c.mean, _encoder(manifest, c)]
+        [
+            c.name,
+            _type(c),
+            c.nulls,
+            c.nans,
+            c.infinities,
+            _exact(c.minimum),
+            _exact(c.maximum),
+            _exact(c.mean),
+            _exact(c.std),
+            _encoder(manifest, c),
+        ]
         for c in shown
     ]
     left = len(manifest.columns) - len(shown)
     return [
-        *table(["column", "type", "nulls", "NaN", "infinities", "minimum", "maximum", "mean", "encoded"], body),
+        *table(["column", "type", "nulls", "NaN", "infinities", "minimum", "maximum", "mean", "std", "encoded"], body),
         *([f"… and {left:,} more columns"] if left > 0 else []),
     ]
+
+
+def _exact(figure: float | int | str | None) -> str | None:
+    """With as many digits as tell numbers around a large mean apart."""
+    return f"{figure:,.10g}" if isinstance(figure, float) else f"{figure:,}" if isinstance(figure, int) else figure
 
 
 def _type(column: Column) -> str:

@@ -161,7 +161,10 @@ def _refuse_nulls(rows: int, group_by: Sequence[str]) -> None:
 
 
 def placed(frame: Any, packing: Packing, group_by: Sequence[str], order_by: Sequence[str], bins: int) -> Any:
-    """The rows, each group in the partition of its bin and sorted there; one exchange."""
+    """The rows, each group in the partition of its bin and sorted there; one exchange.
+
+    A group that was not there when groups were counted, for a source may change between its reads, goes by its hash: no row is lost.
+    """
     import pyarrow as pa
     from pyspark.sql import functions as F
 
@@ -169,10 +172,23 @@ def placed(frame: Any, packing: Packing, group_by: Sequence[str], order_by: Sequ
     table = pa.table({KEY: pa.array(packing.keys, pa.int64()), BIN: pa.array(packing.bins, pa.int32())})
     found = key(group_by)
     known = F.pmod(found, F.lit(BUCKETS)) if packing.bucketed else found
-    joined = frame.withColumn(KEY, known.cast("long")).join(F.broadcast(spark.createDataFrame(table)), KEY)
+    planned = F.broadcast(spark.createDataFrame(table))
+    joined = frame.withColumn(KEY, known.cast("long")).join(planned, KEY, "left")
+    joined = joined.withColumn(BIN, F.coalesce(F.col(BIN), F.pmod(KEY, F.lit(bins)).cast("int")))
     ordered = [F.col(quoted(name)) for name in (*group_by, *order_by)]
     # Not by split: the writer has a file open for each, and so each is in order too.
     return joined.repartitionById(bins, F.col(BIN)).drop(KEY, BIN).sortWithinPartitions(*ordered)
+
+
+def changed_lines(packing: Packing, written: int) -> list[str]:
+    """A warning where the source gave another number of rows when it was read again to be written."""
+    counted = sum(int(rows.sum()) for rows in packing.rows.values())
+    if counted == written:
+        return []
+    return [
+        f"WARNING: the source gave {counted:,} rows when groups were counted, and {written:,} when they were written: it changes, or "
+        "is random, between two reads. All rows of the second read are there and groups are whole; ranks may be less balanced."
+    ]
 
 
 def lines(frame: Any, packing: Packing, group_by: Sequence[str], world_size: int) -> list[str]:

@@ -50,6 +50,8 @@ def test_what_is_no_secret_passes(key: str) -> None:
         {"callable": "my_sources:rows", "kwargs": {"api_key": "hunter2"}},
         {"format": "jdbc", "path": "x", "options": {"url": "jdbc:postgresql://host/db?user=me&password=hunter2"}},
         {"format": "csv", "path": "s3://me:hunter2@bucket/rows"},
+        {"callable": "my_sources:rows", "kwargs": {"cfg": {"client_secret": "hunter2"}}},
+        {"callable": "my_sources:rows", "kwargs": {"all": [{"api_token": "hunter2"}]}},
         {"format": "csv", "path": ["s3://bucket/a", "https://host/b?token=hunter2"]},
         {"callable": "my_sources:rows", "kwargs": {"dsn": "Server=host;Uid=me;Pwd=hunter2;"}},
     ],
