@@ -127,7 +127,8 @@ TEXTS: dict[str, Explanation] = {
         "with the column.",
     ),
     "SDDP-205": Explanation(
-        "A column's type cannot be used: at partitioning one that is neither a number, text, a date, nor an array of numbers of one length (struct, map, binary), "
+        "A column's type cannot be used: at partitioning one that is neither a number, text, a date, nor an array of numbers "
+        "of one length (struct, map, binary), "
         "at training a feature or target that is not a number.",
         "Text columns among the features; arrays of differing lengths; a column for `validation={'column': …}` that is not boolean.",
         "Encode text by `encode`, turn others into numbers by `columns={…: 'SQL expression'}`, or leave them out by `columns`.",

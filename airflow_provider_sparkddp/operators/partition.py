@@ -19,9 +19,9 @@ class PartitionToParquetOperator(OnSpark):
 
     Args:
         source: one of `{"format": …, "path": …, "options": {…}}` (a path or a list; parquet, csv, json, orc, or what the driver has
-            a package for; `"tolerate"` what is wrong with them), `{"table": …}`, `{"sql": …}`, `{"callable": "pkg.mod:fn", "kwargs": {…}}` with
-            `fn(spark, **kwargs) -> DataFrame`, or `{"jdbc_conn_id": …, "table" or "query": …}` with `partition_column`,
-            `lower_bound`, `upper_bound`, `num_partitions` to read in parallel, and `fetch_size`. (templated)
+            a package for; `"tolerate"` what is wrong with them), `{"table": …}`, `{"sql": …}`, `{"callable": "pkg.mod:fn",
+            "kwargs": {…}}` with `fn(spark, **kwargs) -> DataFrame`, or `{"jdbc_conn_id": …, "table" or "query": …}` with
+            `partition_column`, `lower_bound`, `upper_bound`, `num_partitions` to read in parallel, and `fetch_size`. (templated)
         num_nodes: as Lightning's: `num_nodes * devices` ranks. (templated)
         devices: ranks a node, one Spark task each. (templated)
         columns: columns to keep, or name -> SQL expression; default all. (templated)
@@ -36,8 +36,9 @@ class PartitionToParquetOperator(OnSpark):
             out), or None. (templated)
         test: as `validation`: rows that no training sees; the validation task judges by them. (templated)
         seed: of the splits and of everything that the training shuffles. (templated)
-        encode: column -> `"index"` (a string becomes its place in a vocabulary of at most 100,000, 0 for an unknown one) or `"standardize"` (minus the
-            mean, divided by the standard deviation): fitted on training rows, kept in the manifest and in the model. (templated)
+        encode: column -> `"index"` (a string becomes its place in a vocabulary of at most 100,000, 0 for an unknown one) or
+            `"standardize"` (minus the mean, divided by the standard deviation): fitted on training rows, kept in the manifest and in
+            the model. (templated)
         files_per_rank: Parquet files a rank and split. (templated)
         row_group_rows: most rows of a row group: what a reader holds in memory at a time; default 131,072. (templated)
         compression: `zstd` or `snappy`. (templated)

@@ -90,6 +90,13 @@ def test_a_group_that_nothing_can_balance_is_named(local_spark: Any, tmp_path: P
     assert "700 rows" in warning
 
 
+def test_groups_without_a_training_row_are_told(local_spark: Any, tmp_path: Path) -> None:
+    sql = "SELECT if(id < 5, 'short', concat('s', id % 3)) AS series, id FROM range(200)"
+    held = {"validation": {"last_per_group": 5}, "order_by": "id", "group_by": "series"}
+    outcome, _ = run(local_spark, tmp_path, sql, num_nodes=1, **held)
+    assert "WARNING: 1 groups have no row for training: all of theirs are held out." in outcome.summary
+
+
 def test_keys_of_several_columns_and_types(local_spark: Any, tmp_path: Path) -> None:
     sql = "SELECT id % 3 AS a, date_add(date'2013-01-01', cast(id % 4 AS int)) AS `b c`, id FROM range(600)"
     outcome, manifest = run(local_spark, tmp_path, sql, group_by=["a", "b c"], num_nodes=3)

@@ -163,7 +163,8 @@ def _placed(prepared: Prepared, settings: Mapping[str, Any]) -> Any:
     grouped, ordered = settings["group_by"], settings["order_by"] or []
     if grouped:
         packing = prepared.packing = groups.plan(prepared.frame, grouped, ranks, files)
-        prepared.lines += groups.lines(prepared.frame, packing, grouped, ranks)
+        torn = any(isinstance(settings[split], Mapping) for split in (VALIDATION, TEST))
+        prepared.lines += groups.lines(prepared.frame, packing, grouped, ranks, torn)
         return groups.placed(prepared.frame, packing, grouped, ordered, ranks * files)
     return write.exchanged(prepared.frame, ranks * files) if settings["shuffle"] else prepared.frame
 

@@ -191,13 +191,27 @@ def changed_lines(packing: Packing, written: int) -> list[str]:
     ]
 
 
-def lines(frame: Any, packing: Packing, group_by: Sequence[str], world_size: int) -> list[str]:
-    """For a person: how many groups there are and a rank has, and the warning of `skew_lines`."""
+def lines(frame: Any, packing: Packing, group_by: Sequence[str], world_size: int, torn: bool) -> list[str]:
+    """For a person: how many groups there are and a rank has, and warnings.
+
+    Args:
+        torn: whether a group may have rows in several splits: one without any for training is then worth a word.
+    """
     ranks = packing.groups.reshape(world_size, -1).sum(axis=1)
     how = f", packed as {len(packing.keys):,} buckets of hashes" if packing.bucketed else ""
     counts = f"{ranks.min():,} to {ranks.max():,} a rank"
     told = f"{int(packing.groups.sum()):,} groups by {', '.join(group_by)}, {counts}{how}"
-    return [told, *skew_lines(frame, packing, group_by, world_size)]
+    untrained = int(
+        ((packing.rows[TRAIN] == 0) & ~np.logical_and.reduce([r == 0 for r in packing.rows.values()])).sum()
+    )
+    warnings = (
+        [f"WARNING: {untrained:,} groups have no row for training: all of theirs are held out."] if untrained else []
+    )
+    return [
+        told,
+        *(warnings if torn and not packing.bucketed else []),
+        *skew_lines(frame, packing, group_by, world_size),
+    ]
 
 
 def skew_lines(frame: Any, packing: Packing, group_by: Sequence[str], world_size: int) -> list[str]:

@@ -49,9 +49,15 @@ def findings(spark: Any, source: Mapping[str, Any], frame: Any) -> list[str]:
         raise SparkDDPError(
             "SDDP-212",
             " ".join(line for lines in refused.values() for line in lines),
-            " ".join(REMEDIES[kind] for kind in refused),
+            " ".join(_remedy(spark, source, frame, kind) for kind in refused),
         )
     return [line for lines in found.values() for line in lines]
+
+
+def _remedy(spark: Any, source: Mapping[str, Any], frame: Any, kind: str) -> str:
+    """Differing types of columnar files can't be tolerated, so that isn't advised."""
+    columnar = kind == "schemas" and files.format_of(source) in files.FOOTED
+    return TYPES_REMEDY if columnar and _schemas(spark, source, frame, only_types=True) else REMEDIES[kind]
 
 
 def diagnose(spark: Any, source: Mapping[str, Any], error: Exception) -> SparkDDPError | None:
