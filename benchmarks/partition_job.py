@@ -23,7 +23,7 @@ DEFAULTS: dict[str, Any] = {
     "shuffle": True,
     "files_per_rank": 1,
     "row_group_rows": jobs.ROW_GROUP_ROWS,
-    "compression": "zstd",
+    "compression": "snappy",
     "writer": "auto",
     "reuse": False,
 }

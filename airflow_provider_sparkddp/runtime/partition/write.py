@@ -25,6 +25,9 @@ _PART = "sparkddp_part"
 FEW, SMALL = 64, 64 << 20
 # Files that a task holds open at a time: one a split. Without, Spark would sort all rows by split first.
 OPEN_FILES = 8
+# Parquet tries a dictionary for each column of each row group and gives it up beyond this size. At its own 1 MiB it would sort
+# every double of a row group of 131,072 rows into one, for nothing: measured as a fifth of the whole write.
+DICTIONARY_BYTES = 64 << 10
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,11 @@ def write(frame: Any, folder: str, layout: Layout) -> None:
     spark = frame.sparkSession
     spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     spark.conf.set("spark.sql.maxConcurrentOutputFileWriters", str(OPEN_FILES))
-    options = {"compression": layout.compression, "parquet.block.row.count.limit": str(layout.row_group_rows)}
+    options = {
+        "compression": layout.compression,
+        "parquet.block.row.count.limit": str(layout.row_group_rows),
+        "parquet.dictionary.page.size": str(DICTIONARY_BYTES),
+    }
     if layout.split:
         target = paths.join(folder, f"{SPLIT}={layout.split}")
         frame.drop(SPLIT).write.mode("error").options(**options).parquet(paths.hadoop_uri(target))
