@@ -102,8 +102,11 @@ def _made(frame: Any, job: Job, outcome: Outcome) -> tuple[Prepared, Manifest]:
 
 
 @contextmanager
-def _told(spark: Any, settings: Mapping[str, Any]) -> Iterator[None]:
+def _told(spark: Any, settings: Mapping[str, Any], argument: str | None = None) -> Iterator[None]:
     """Spark reads lazily, so what is wrong with the source may show wherever rows move.
+
+    Args:
+        argument: name of the one that holds the SQL expression at work: then it is told, and files aren't looked into.
 
     Raises:
         SparkDDPError: SDDP-203, 212, 301, 308 or 310 by what is at fault.
@@ -113,18 +116,8 @@ def _told(spark: Any, settings: Mapping[str, Any]) -> Iterator[None]:
     except SparkDDPError:
         raise
     except Exception as error:
-        raise reading.failed(settings["source"], error, spark=spark) from error
-
-
-@contextmanager
-def _expression(settings: Mapping[str, Any], name: str) -> Iterator[None]:
-    """What Spark says of an SQL expression is told with the argument that holds it."""
-    try:
-        yield
-    except SparkDDPError:
-        raise
-    except Exception as error:
-        raise reading.failed(settings["source"], error, what=f"{name}={settings[name]!r}") from error
+        what = f"{argument}={settings[argument]!r}" if argument else None
+        raise reading.failed(settings["source"], error, what=what, spark=None if what else spark) from error
 
 
 def _prepared(frame: Any, settings: Mapping[str, Any]) -> Prepared:
@@ -132,11 +125,11 @@ def _prepared(frame: Any, settings: Mapping[str, Any]) -> Prepared:
     spark, validation, test = frame.sparkSession, settings["validation"], settings["test"]
     grouped, ordered = settings["group_by"] or [], settings["order_by"] or []
     needed = [*splits.deciding_columns(validation, test), *grouped, *ordered]
-    with _expression(settings, "columns"):
+    with _told(spark, settings, "columns"):
         kept = rows.project(frame, settings["columns"], needed)
     kept, kinds = types.usable(kept)
     _require_encodable(settings["encode"] or {}, kinds)
-    with _expression(settings, "where"):
+    with _told(spark, settings, "where"):
         kept = rows.kept(kept, settings["where"], settings["sample"], settings["limit"], settings["seed"])
     with _told(spark, settings):
         lines = mismatches.findings(spark, settings["source"], frame)

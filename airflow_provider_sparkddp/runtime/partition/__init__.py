@@ -1,1 +1,1 @@
-"""From any Spark source to balanced Parquet files and what is known of them: sources, splits, groups, writers, description."""
+"""From rows to balanced Parquet files and what is known of them: types, splits, groups, writers, description, drift."""

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_sparkddp import storage
+from airflow_provider_sparkddp.runtime.partition.rows import quoted
 from airflow_provider_sparkddp.runtime.partition.splits import SPLIT
 from airflow_provider_sparkddp.runtime.sources import faults
 from airflow_provider_sparkddp.spec import paths
@@ -91,7 +92,7 @@ def write(frame: Any, folder: str, columns: Sequence[str], compression: str, row
     Raises:
         SparkDDPError: SDDP-301 in the words of the host that could not write; what else fails in Spark is raised as it is.
     """
-    kept = frame.select(*(f"`{name}`" for name in (*columns, SPLIT)))
+    kept = frame.select(*map(quoted, (*columns, SPLIT)))
     task = partial(_write_task, target=_Target(folder, compression, row_group_rows))
     try:
         rows = kept.mapInArrow(task, "name string").collect()

@@ -201,9 +201,8 @@ def lines(frame: Any, packing: Packing, group_by: Sequence[str], world_size: int
     how = f", packed as {len(packing.keys):,} buckets of hashes" if packing.bucketed else ""
     counts = f"{ranks.min():,} to {ranks.max():,} a rank"
     told = f"{int(packing.groups.sum()):,} groups by {', '.join(group_by)}, {counts}{how}"
-    untrained = int(
-        ((packing.rows[TRAIN] == 0) & ~np.logical_and.reduce([r == 0 for r in packing.rows.values()])).sum()
-    )
+    held_out = sum(packing.rows[split] for split in SPLITS if split != TRAIN)
+    untrained = int(((packing.rows[TRAIN] == 0) & (held_out > 0)).sum())
     warnings = (
         [f"WARNING: {untrained:,} groups have no row for training: all of theirs are held out."] if untrained else []
     )
