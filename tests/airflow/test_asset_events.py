@@ -26,7 +26,7 @@ def events(ran: Ran, task_id: str) -> dict[str, Any]:
 
 def test_a_partition_tells_every_asset_its_manifest_and_its_rows(ran: Ran) -> None:
     values = ran.xcom("partition")
-    told = {"manifest": values["manifest"], "rows": values["total_rows"]}
+    told = {"manifest": values["manifest"], "rows": values["total_rows"], "reused": False}
     assert events(ran, "partition") == {"flights_partitioned": told, "s3://bucket/flights": told}
     assert sum(told["rows"].values()) == 400
     assert Path(told["manifest"].removeprefix("file://")).exists()

@@ -124,7 +124,7 @@ def test_files_without_a_time_are_refused(local_spark: Any, table: Path) -> None
         {"validation": 0.1},
         {"seed": 1},
         {"row_group_rows": 10},
-        {"compression": "snappy"},
+        {"compression": "zstd"},
     ],
     ids=str,
 )
