@@ -85,16 +85,16 @@ def _require_no_drift(drifted: drift.Drift, settings: Mapping[str, Any], told: l
 def _made(frame: Any, job: Job, outcome: Outcome) -> tuple[Prepared, Manifest]:
     """The files in the try's folder, and the manifest over them, which isn't written yet."""
     settings, spark = job.settings, frame.sparkSession
-    folder, binned = paths.join(job.directory, paths.DATA), bool(settings["group_by"])
+    folder, layout = paths.join(job.directory, paths.DATA), write.layout(settings)
     writer = arrow_writer.choose(spark, folder, settings["writer"])
     with outcome.phase("check source", spark):
         prepared = _prepared(frame, settings)
-    with outcome.phase("plan groups" if binned else "plan files", spark), _told(spark, settings):
-        placed = _placed(prepared, settings)
+    with outcome.phase("plan groups" if layout.binned else "plan files", spark), _told(spark, settings):
+        placed = _placed(prepared, settings, layout)
     with outcome.phase("write partitions", spark), _told(spark, settings):
-        names = _write(placed, folder, settings, writer)
+        written = write.written(_write(placed, folder, list(prepared.types), layout, writer), layout)
     with outcome.phase("describe files", spark), _told(spark, settings):
-        found = write.described(spark, folder, names, prepared.types, settings["encode"] or {}, binned)
+        found = write.described(spark, folder, written, prepared.types, settings["encode"] or {})
     _require_rows(found.files, settings)
     if prepared.packing:
         prepared.lines += groups.changed_lines(prepared.packing, sum(f.rows for f in found.files))
@@ -150,27 +150,27 @@ def _require_encodable(encode: Mapping[str, str], kinds: Mapping[str, Column]) -
         encoders.require_encodable(name, kind, kinds[name].type)
 
 
-def _placed(prepared: Prepared, settings: Mapping[str, Any]) -> Any:
-    """The rows in the partitions in which they are to be written."""
-    ranks, files = settings["num_nodes"] * settings["devices"], settings["files_per_rank"]
-    grouped, ordered = settings["group_by"], settings["order_by"] or []
-    if grouped:
-        packing = prepared.packing = groups.plan(prepared.frame, grouped, ranks, files)
-        torn = any(isinstance(settings[split], Mapping) for split in (VALIDATION, TEST))
-        prepared.lines += groups.lines(prepared.frame, packing, grouped, ranks, torn)
-        return groups.placed(prepared.frame, packing, grouped, ordered, ranks * files)
-    return write.exchanged(prepared.frame, ranks * files) if settings["shuffle"] else prepared.frame
+def _placed(prepared: Prepared, settings: Mapping[str, Any], layout: write.Layout) -> Any:
+    """The rows in the partitions in which they are to be written; one exchange at most."""
+    frame, grouped, ordered = prepared.frame, settings["group_by"], settings["order_by"] or []
+    if not grouped:
+        seed = settings["seed"]
+        return write.exchanged(frame, write.hashed(frame, layout.files, seed), layout) if settings["shuffle"] else frame
+    ranks = settings["num_nodes"] * settings["devices"]
+    packing = prepared.packing = groups.plan(frame, grouped, ranks, settings["files_per_rank"])
+    torn = any(isinstance(settings[split], Mapping) for split in (VALIDATION, TEST))
+    prepared.lines += groups.lines(frame, packing, grouped, ranks, torn)
+    joined, bins = groups.binned(frame, packing, grouped, layout.files)
+    return write.exchanged(joined, bins, layout).sortWithinPartitions(*map(rows.quoted, [*grouped, *ordered]))
 
 
-def _write(frame: Any, folder: str, settings: Mapping[str, Any], writer: str) -> list[str]:
-    """The names of the files, relative to the folder."""
+def _write(frame: Any, folder: str, columns: list[str], layout: write.Layout, writer: str) -> list[str]:
+    """The names of all that was written, relative to the folder."""
+    kept = frame.select(*map(rows.quoted, columns), splits.SPLIT)
     if writer == arrow_writer.ARROW:
-        columns = [name for name in frame.columns if name != splits.SPLIT]
-        return arrow_writer.write(frame, folder, columns, settings["compression"], settings["row_group_rows"])
-    one_split = settings["validation"] is None and settings["test"] is None
-    layout = write.Layout(settings["compression"], settings["row_group_rows"], TRAIN if one_split else None)
-    write.write(frame, folder, layout)
-    return write.names_in(folder)
+        return arrow_writer.write(kept, folder, columns, layout.compression, layout.row_group_rows)
+    write.write(kept, folder, layout)
+    return storage.files_below(folder)
 
 
 def _require_rows(files: list[PartFile], settings: Mapping[str, Any]) -> None:

@@ -160,24 +160,20 @@ def _refuse_nulls(rows: int, group_by: Sequence[str]) -> None:
         )
 
 
-def placed(frame: Any, packing: Packing, group_by: Sequence[str], order_by: Sequence[str], bins: int) -> Any:
-    """The rows, each group in the partition of its bin and sorted there; one exchange.
+def binned(frame: Any, packing: Packing, group_by: Sequence[str], bins: int) -> tuple[Any, Any]:
+    """The rows with some help columns, and the bin of each as an expression over them.
 
     A group that was not there when groups were counted, for a source may change between its reads, goes by its hash: no row is lost.
     """
     import pyarrow as pa
     from pyspark.sql import functions as F
 
-    spark = frame.sparkSession
     table = pa.table({KEY: pa.array(packing.keys, pa.int64()), BIN: pa.array(packing.bins, pa.int32())})
     found = key(group_by)
     known = F.pmod(found, F.lit(BUCKETS)) if packing.bucketed else found
-    planned = F.broadcast(spark.createDataFrame(table))
+    planned = F.broadcast(frame.sparkSession.createDataFrame(table))
     joined = frame.withColumn(KEY, known.cast("long")).join(planned, KEY, "left")
-    joined = joined.withColumn(BIN, F.coalesce(F.col(BIN), F.pmod(KEY, F.lit(bins)).cast("int")))
-    ordered = [F.col(quoted(name)) for name in (*group_by, *order_by)]
-    # Not by split: the writer has a file open for each, and so each is in order too.
-    return joined.repartitionById(bins, F.col(BIN)).drop(KEY, BIN).sortWithinPartitions(*ordered)
+    return joined, F.coalesce(F.col(BIN), F.pmod(KEY, F.lit(bins)).cast("int"))
 
 
 def changed_lines(packing: Packing, written: int) -> list[str]:

@@ -7,8 +7,7 @@ nothing large passes through the driver; a few small ones it describes itself.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +15,9 @@ from airflow_provider_sparkddp import storage
 from airflow_provider_sparkddp.runtime.data.encoders import encoder, merge_fits
 from airflow_provider_sparkddp.runtime.partition import describe
 from airflow_provider_sparkddp.runtime.partition.rows import row_hash
-from airflow_provider_sparkddp.runtime.partition.splits import SPLIT
+from airflow_provider_sparkddp.runtime.partition.splits import SPLIT, UNDECIDED
 from airflow_provider_sparkddp.spec import paths
-from airflow_provider_sparkddp.spec.manifests import TRAIN, Column, PartFile
+from airflow_provider_sparkddp.spec.manifests import SPLITS, TRAIN, Column, PartFile
 
 _PART = "sparkddp_part"
 # Up to so many files and bytes the driver describes them itself: sooner done than executors' Python is up.
@@ -36,26 +35,57 @@ class Layout:
 
     Attributes:
         row_group_rows: most rows of a row group.
-        split: the one split of all rows, or None where each row names its own.
+        splits: those that rows may belong to.
+        binned: whether a file is a bin of groups.
+        files: number of files a split; 0 where each of Spark's tasks writes the rows as they come to it, one file a split.
     """
 
     compression: str
     row_group_rows: int
-    split: str | None
+    splits: Sequence[str]
+    binned: bool
+    files: int
 
 
-def exchanged(frame: Any, files: int) -> Any:
-    """The rows spread over so many partitions by a hash of the row.
+def layout(settings: Mapping[str, Any]) -> Layout:
+    """As the job's settings want it."""
+    asked = [split for split in SPLITS if split == TRAIN or settings[split] is not None]
+    # A column that decides may be null.
+    undecided = [UNDECIDED] if any(isinstance(settings[split], Mapping) for split in asked[1:]) else []
+    binned = bool(settings["group_by"])
+    files = settings["num_nodes"] * settings["devices"] * settings["files_per_rank"]
+    dealt = files if binned or settings["shuffle"] else 0
+    return Layout(settings["compression"], settings["row_group_rows"], (*asked, *undecided), binned, dealt)
 
-    Spark's own `repartition(n)` deals them round, and must sort them first lest a task that is run again deals them otherwise; a
+
+def exchanged(frame: Any, place: Any, layout: Layout) -> Any:
+    """The rows, each in the partition of its split and place: first those of the first split, then the next one's.
+
+    A file's number then tells both. To have Spark's writer sort them out, by `partitionBy`, was measured as a fifth of the whole.
+
+    Args:
+        place: an int expression from 0 to `layout.files` - 1.
+    """
+    from pyspark.sql import functions as F
+
+    first = F.lit(0)
+    for at, split in enumerate(layout.splits[1:], start=1):
+        first = F.when(F.col(SPLIT) == split, at * layout.files).otherwise(first)
+    partitions = layout.files * len(layout.splits)
+    return frame.withColumn(_PART, (first + place).cast("int")).repartitionById(partitions, F.col(_PART)).drop(_PART)
+
+
+def hashed(frame: Any, files: int, seed: int) -> Any:
+    """A place for each row by a hash of it.
+
+    Spark's own `repartition(n)` deals rows round, and must sort them first lest a task that is run again deals them otherwise; a
     hash is the row's own, needs no sorting, and spreads evenly but for repeated rows. What is left uneven, the shares even out.
     """
     from pyspark.sql import functions as F
 
     columns = [name for name in frame.columns if name != SPLIT]
-    # The upper half of the hash: the split by fraction goes by its remainder.
-    part = F.pmod(F.shiftrightunsigned(row_hash(columns), 32), F.lit(files)).cast("int")
-    return frame.withColumn(_PART, part).repartitionById(files, F.col(_PART)).drop(_PART)
+    # The upper half of the hash: the split by fraction goes by its remainder. The same hash, so that Spark takes it once.
+    return F.pmod(F.shiftrightunsigned(row_hash(columns, seed), 32), F.lit(files)).cast("int")
 
 
 def write(frame: Any, folder: str, layout: Layout) -> None:
@@ -68,11 +98,32 @@ def write(frame: Any, folder: str, layout: Layout) -> None:
         "parquet.block.row.count.limit": str(layout.row_group_rows),
         "parquet.dictionary.page.size": str(DICTIONARY_BYTES),
     }
-    if layout.split:
-        target = paths.join(folder, f"{SPLIT}={layout.split}")
-        frame.drop(SPLIT).write.mode("error").options(**options).parquet(paths.hadoop_uri(target))
+    if layout.files or len(layout.splits) == 1:
+        frame.drop(SPLIT).write.mode("error").options(**options).parquet(paths.hadoop_uri(folder))
     else:
         frame.write.partitionBy(SPLIT).mode("error").options(**options).parquet(paths.hadoop_uri(folder))
+
+
+@dataclass(frozen=True)
+class Written:
+    """A file, named relative to the folder, and what its name tells.
+
+    Attributes:
+        bin: place among the bins of groups, None without groups.
+    """
+
+    name: str
+    split: str
+    bin: int | None
+
+
+def written(names: Sequence[str], layout: Layout) -> list[Written]:
+    """What the files' names tell. Other files than Parquet's are left out."""
+    return [
+        Written(name, _split(name, layout), _number(name) % layout.files if layout.binned else None)
+        for name in names
+        if name.endswith(".parquet")
+    ]
 
 
 @dataclass(frozen=True)
@@ -85,38 +136,30 @@ class Described:
 
 
 def described(
-    spark: Any, folder: str, names: Sequence[str], types: Mapping[str, Column], encode: Mapping[str, str], binned: bool
+    spark: Any, folder: str, files: Sequence[Written], types: Mapping[str, Column], encode: Mapping[str, str]
 ) -> Described:
-    """The named files, their columns and encoders, read through fsspec, as training will.
-
-    Args:
-        binned: whether a file's number is that of a bin of groups.
+    """The files, their columns and encoders, read through fsspec, as training will.
 
     Raises:
         SparkDDPError: SDDP-210, SDDP-213; SDDP-302 when a file that Spark wrote isn't seen where it is described.
     """
-    if not names:
+    if not files:
         return Described([], [], {})
     task = _Describe(folder, dict(types), dict(encode))
-    if len(names) <= FEW and sum(storage.size(paths.join(folder, name)) for name in names) <= SMALL:
-        found = list(task.of(names))
+    if len(files) <= FEW and sum(storage.size(paths.join(folder, file.name)) for file in files) <= SMALL:
+        found = list(task.of((file.name, file.split) for file in files))
     else:
-        found = _by_executors(spark, names, task)
+        found = _by_executors(spark, files, task)
     facts = {name: fact for name, fact in found if name}
     fits = [fit for name, fit in found if not name]
-    files = [_part_file(name, facts[name], binned) for name in sorted(facts)]
-    stats = [facts[name]["columns"] for name in sorted(facts)]
+    parts = [_part_file(file, facts[file.name]) for file in sorted(files, key=lambda file: file.name)]
+    stats = [facts[file.name]["columns"] for file in files]
     columns = [describe.column(type_, describe.merged([s[name] for s in stats])) for name, type_ in types.items()]
     encoders = {
         name: encoder(name, kind, merge_fits(kind, [fit[name] for fit in fits if name in fit]))
         for name, kind in encode.items()
     }
-    return Described(files, columns, encoders)
-
-
-def names_in(folder: str) -> list[str]:
-    """All Parquet files below the folder, relative to it."""
-    return [name for name in storage.files_below(folder) if name.endswith(".parquet")]
+    return Described(parts, columns, encoders)
 
 
 @dataclass(frozen=True)
@@ -125,12 +168,12 @@ class _Describe:
     types: dict[str, Column]
     encode: dict[str, str]
 
-    def of(self, names: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-        """(name, facts) of each file; last ("", what the encoders learnt from all of them)."""
+    def of(self, files: Iterable[tuple[str, str]]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """(name, facts) of each file, given as (name, split); last ("", what the encoders learnt from all of them)."""
         fits: describe.Fits = {}
-        for name in names:
-            training = split_of(name) == TRAIN
-            facts, its = describe.parquet_file(paths.join(self.folder, name), self.types, self.encode, training)
+        for name, split in files:
+            uri = paths.join(self.folder, name)
+            facts, its = describe.parquet_file(uri, self.types, self.encode, training=split == TRAIN)
             fits |= {c: merge_fits(self.encode[c], [fits[c], fit] if c in fits else [fit]) for c, fit in its.items()}
             yield name, facts
         yield "", fits
@@ -138,27 +181,34 @@ class _Describe:
     def batches(self, batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow
 
-        names = [name for batch in batches for name in batch.column("name").to_pylist()]
-        for name, facts in self.of(names):
+        files = [(row["name"], row["split"]) for batch in batches for row in batch.to_pylist()]
+        for name, facts in self.of(files):
             yield pyarrow.RecordBatch.from_pydict({"name": [name], "facts": [json.dumps(facts)]})
 
 
-def _by_executors(spark: Any, names: Sequence[str], task: _Describe) -> list[tuple[str, dict[str, Any]]]:
-    tasks = max(1, min(len(names), spark.sparkContext.defaultParallelism))
+def _by_executors(spark: Any, files: Sequence[Written], task: _Describe) -> list[tuple[str, dict[str, Any]]]:
+    tasks = max(1, min(len(files), spark.sparkContext.defaultParallelism))
     # Dealt round, for neighbours are alike in size; the partition of a row is its number.
-    rows = [(place % tasks, name) for place, name in enumerate(names)]
-    frame = spark.createDataFrame(rows, "part int, name string").repartitionById(tasks, "part").select("name")
-    found = frame.mapInArrow(task.batches, "name string, facts string").collect()
+    rows = [(place % tasks, file.name, file.split) for place, file in enumerate(files)]
+    frame = spark.createDataFrame(rows, "part int, name string, split string").repartitionById(tasks, "part")
+    found = frame.select("name", "split").mapInArrow(task.batches, "name string, facts string").collect()
     return [(row["name"], json.loads(row["facts"])) for row in found]
 
 
-def split_of(name: str) -> str:
-    """The split that a file's name tells."""
-    return name.split("/")[0].removeprefix(f"{SPLIT}=")
+def _split(name: str, layout: Layout) -> str:
+    """By the folder that the file lies in, or by its number."""
+    folder, _, _ = name.rpartition("/")
+    if folder:
+        return folder.removeprefix(f"{SPLIT}=")
+    return layout.splits[_number(name) // layout.files if layout.files else 0]
 
 
-def _part_file(name: str, facts: Mapping[str, Any], binned: bool) -> PartFile:
+def _number(name: str) -> int:
+    """Of the partition that the file holds."""
+    return int(name.rpartition("/")[2].split("-")[1])
+
+
+def _part_file(file: Written, facts: Mapping[str, Any]) -> PartFile:
     groups = tuple(facts["row_groups"])
-    number = re.search(r"/part-(\d+)", name)
-    place = int(number.group(1)) if binned and number else None
-    return PartFile(f"{paths.DATA}/{name}", split_of(name), sum(groups), facts["bytes"], facts["sha256"], groups, place)
+    name = f"{paths.DATA}/{file.name}"
+    return PartFile(name, file.split, sum(groups), facts["bytes"], facts["sha256"], groups, file.bin)
