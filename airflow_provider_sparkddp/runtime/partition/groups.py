@@ -22,6 +22,7 @@ from airflow_provider_sparkddp.spec.manifests import SPLITS, TRAIN
 MOST_GROUPS = 200_000
 BUCKETS = 1 << 16
 KEY, BIN = "sparkddp_key", "sparkddp_bin"
+NAMELESS, GROUPS = "sparkddp_nameless", "sparkddp_groups"
 # Largest rank / mean that is kept silent about.
 SKEW = 1.02
 
@@ -119,36 +120,35 @@ def key(group_by: Sequence[str]) -> Any:
 
 
 def _counted(frame: Any, group_by: Sequence[str]) -> tuple[Any, dict[str, Any], Any, bool]:
-    """Keys, rows of each split, groups behind each key, and whether keys are buckets: one pass over the source."""
+    """Keys, rows of each split, groups behind each key, and whether keys are buckets.
+
+    One pass over the source, and a second one where there are too many groups. To keep what the first one counted for the second,
+    by `persist`, was measured as three times the whole count.
+    """
     from pyspark.sql import functions as F
 
     nameless = F.lit(False)
     for name in group_by:
         nameless |= F.col(quoted(name)).isNull()
+    figures = [*SPLITS, NAMELESS, GROUPS]
     counts = (
-        frame.select(key(group_by).alias(KEY), SPLIT, nameless.alias("nameless"))
+        frame.select(key(group_by).alias(KEY), SPLIT, nameless.alias(NAMELESS))
         .groupBy(KEY)
         .agg(
-            *(F.count_if(F.col(SPLIT) == split).alias(split) for split in SPLITS),
-            F.count_if("nameless").alias("nameless"),
+            *(F.count_if(F.col(SPLIT) == split).alias(split) for split in SPLITS), F.count_if(NAMELESS).alias(NAMELESS)
         )
-        .persist()
+        .withColumn(GROUPS, F.lit(1).cast("long"))
     )
-    try:
-        found = counts.agg(F.count("*").alias("groups"), F.sum("nameless").alias("nameless")).first()
-        _refuse_nulls(found["nameless"] or 0, group_by)
-        bucketed = found["groups"] > MOST_GROUPS
-        if bucketed:
-            sums = [F.sum(split).alias(split) for split in SPLITS]
-            wanted = counts.groupBy(F.pmod(KEY, F.lit(BUCKETS)).alias(KEY)).agg(*sums, F.count("*").alias("groups"))
-        else:
-            wanted = counts.select(KEY, *SPLITS, F.lit(1).cast("long").alias("groups"))
-        # In an order of their own: the packing must not depend on how Spark happened to give them.
-        table = wanted.toArrow().sort_by(KEY)
-    finally:
-        counts.unpersist()
-    numbers = {name: table.column(name).to_numpy() for name in (KEY, "groups", *SPLITS)}
-    return numbers[KEY], {split: numbers[split] for split in SPLITS}, numbers["groups"], bucketed
+    table = counts.limit(MOST_GROUPS + 1).toArrow()
+    bucketed = table.num_rows > MOST_GROUPS
+    if bucketed:
+        buckets = counts.groupBy(F.pmod(KEY, F.lit(BUCKETS)).alias(KEY))
+        table = buckets.agg(*(F.sum(name).alias(name) for name in figures)).toArrow()
+    # In an order of their own: the packing must not depend on how Spark happened to give them.
+    table = table.sort_by(KEY)
+    found = {name: table.column(name).to_numpy() for name in (KEY, *figures)}
+    _refuse_nulls(int(found[NAMELESS].sum()), group_by)
+    return found[KEY], {split: found[split] for split in SPLITS}, found[GROUPS], bucketed
 
 
 def _refuse_nulls(rows: int, group_by: Sequence[str]) -> None:
