@@ -15,18 +15,7 @@ from airflow_provider_sparkddp.spec.manifests import Manifest
 from benchmarks.measure import Figures
 from benchmarks.session import same_settings
 
-# As the operator has them.
-DEFAULTS: dict[str, Any] = {
-    "devices": 1,
-    "seed": 0,
-    "validation": None,
-    "shuffle": True,
-    "files_per_rank": 1,
-    "row_group_rows": jobs.ROW_GROUP_ROWS,
-    "compression": "snappy",
-    "writer": "auto",
-    "reuse": False,
-}
+DEFAULTS: dict[str, Any] = {**jobs.defaults(jobs.PARTITION), "validation": None}
 
 
 def partition_job(folder: Path, source: Path, settings: Mapping[str, Any]) -> Job:

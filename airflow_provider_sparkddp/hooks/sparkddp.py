@@ -93,8 +93,10 @@ class SparkDDPHook(BaseHook):
         first: Any = result.values.get("first_step_at")
         if first:
             self.log.info("First training step %.1f s after submit", first - started)
-        phases = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in result.seconds.items())
-        self.log.info("Done in %.1f s (%s)", time.time() - started, phases)
+        took = time.time() - started
+        phases = {"start and stop": took - sum(result.seconds.values()), **result.seconds}
+        told = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in phases.items())
+        self.log.info("Done in %.1f s (%s)", took, told)
 
     def cancel(self) -> None:
         """End the job soon: its process is told, and the pipe that it watches closes."""

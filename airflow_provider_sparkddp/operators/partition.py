@@ -19,9 +19,10 @@ class PartitionToParquetOperator(OnSpark):
 
     Args:
         source: one of `{"format": …, "path": …, "options": {…}}` (a path or a list; parquet, csv, json, orc, or what the driver has
-            a package for; `"tolerate"` what is wrong with them), `{"table": …}`, `{"sql": …}`, `{"callable": "pkg.mod:fn",
-            "kwargs": {…}}` with `fn(spark, **kwargs) -> DataFrame`, or `{"jdbc_conn_id": …, "table" or "query": …}` with
-            `partition_column`, `lower_bound`, `upper_bound`, `num_partitions` to read in parallel, and `fetch_size`. (templated)
+            a package for; `"schema"` of csv and json as in CREATE TABLE; `"tolerate"` what is wrong with them), `{"table": …}`,
+            `{"sql": …}`, `{"callable": "pkg.mod:fn", "kwargs": {…}}` with `fn(spark, **kwargs) -> DataFrame`, or
+            `{"jdbc_conn_id": …, "table" or "query": …}` with `partition_column`, `lower_bound`, `upper_bound`, `num_partitions` to
+            read in parallel, and `fetch_size`. (templated)
         num_nodes: as Lightning's: `num_nodes * devices` ranks. (templated)
         devices: ranks a node, one Spark task each. (templated)
         columns: columns to keep, or name -> SQL expression; default all. (templated)

@@ -32,12 +32,16 @@ EMPTY_IS_NONE = ("int", "float", "number", "bool", "columns", "name_or_names", "
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument of an operator: its declared type (a key of `CONVERTERS`), whether it must be set, its bounds."""
+    """One argument of an operator: its declared type (a key of `CONVERTERS`), whether it must be set, its bounds, its default.
+
+    A default stands in the operator's signature too, where people look for it; a test holds the two together.
+    """
 
     type: str
     required: bool = False
     minimum: float | None = None
     maximum: float | None = None
+    default: Any = None
 
 
 def check_arguments(declared: Mapping[str, Argument], values: Mapping[str, Any]) -> dict[str, Any]:

@@ -124,5 +124,6 @@ class Failure:
 
 def nearest(name: str, valid: Iterable[str]) -> str:
     """A hint for a misspelt name: "Did you mean 'x'? " or nothing."""
-    found = difflib.get_close_matches(str(name), list(valid), n=1, cutoff=0.5)
-    return f"Did you mean {found[0]!r}? " if found else ""
+    lowered = {each.lower(): each for each in valid}
+    found = difflib.get_close_matches(str(name).lower(), list(lowered), n=1, cutoff=0.5)
+    return f"Did you mean {lowered[found[0]]!r}? " if found else ""

@@ -25,27 +25,27 @@ _ON_SPARK = {"cpus_per_rank": Argument("int", minimum=1), "executors_timeout": A
 ARGUMENTS: dict[str, dict[str, Argument]] = {
     PARTITION: {
         "source": Argument("dict", required=True),
-        "num_nodes": Argument("int", required=True, minimum=1),
-        "devices": Argument("int", required=True, minimum=1),
+        "num_nodes": Argument("int", required=True, minimum=1, default=1),
+        "devices": Argument("int", required=True, minimum=1, default=1),
         "columns": Argument("columns"),
         "where": Argument("str"),
         "sample": Argument("float"),
         "limit": Argument("int", minimum=1),
-        "shuffle": Argument("bool", required=True),
+        "shuffle": Argument("bool", required=True, default=True),
         "group_by": Argument("name_or_names"),
         "order_by": Argument("name_or_names"),
-        "validation": Argument("any"),
+        "validation": Argument("any", default=0.1),
         "test": Argument("any"),
         # Above it Lightning would choose a seed of its own.
-        "seed": Argument("int", required=True, minimum=0, maximum=2**32 - 1),
+        "seed": Argument("int", required=True, minimum=0, maximum=2**32 - 1, default=0),
         "encode": Argument("dict"),
-        "files_per_rank": Argument("int", required=True, minimum=1, maximum=10_000),
-        "row_group_rows": Argument("int", required=True, minimum=1),
-        "compression": Argument("str", required=True),
-        "writer": Argument("str", required=True),
+        "files_per_rank": Argument("int", required=True, minimum=1, maximum=10_000, default=1),
+        "row_group_rows": Argument("int", required=True, minimum=1, default=ROW_GROUP_ROWS),
+        "compression": Argument("str", required=True, default="snappy"),
+        "writer": Argument("str", required=True, default="auto"),
         "compare_with": Argument("any"),
         "drift": Argument("dict"),
-        "reuse": Argument("bool", required=True),
+        "reuse": Argument("bool", required=True, default=False),
         "fingerprint": Argument("str"),
         "retention": Argument("float"),
         **_COMMON,
@@ -60,10 +60,10 @@ ARGUMENTS: dict[str, dict[str, Argument]] = {
         "alias": Argument("str"),
         "features": Argument("names", required=True),
         "target": Argument("str", required=True),
-        "batch_size": Argument("int", required=True, minimum=1),
+        "batch_size": Argument("int", required=True, minimum=1, default=1024),
         "trainer": Argument("dict"),
-        "on_nan": Argument("str"),
-        "max_restarts": Argument("int", minimum=0),
+        "on_nan": Argument("str", default="stop"),
+        "max_restarts": Argument("int", minimum=0, default=0),
         "models": Argument("any"),
         "datamodule": Argument("any"),
         "datamodule_kwargs": Argument("any"),
@@ -77,7 +77,7 @@ ARGUMENTS: dict[str, dict[str, Argument]] = {
     EXPORT: {
         "model": Argument("any", required=True),
         "destination": Argument("str", required=True),
-        "formats": Argument("names", required=True),
+        "formats": Argument("names", required=True, default=("safetensors",)),
         "python": Argument("str"),
         "trusted_modules": Argument("names"),
         **_COMMON,
@@ -92,6 +92,11 @@ ARGUMENTS: dict[str, dict[str, Argument]] = {
         **_COMMON,
     },
 }
+
+
+def defaults(kind: str) -> dict[str, Any]:
+    """The arguments of an operator that have a default other than None, with it."""
+    return {name: each.default for name, each in ARGUMENTS[kind].items() if each.default is not None}
 
 
 def check(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_sparkddp.runtime.sources import shapes
 from tests.support.spark_cluster import Cluster, Worker, cluster
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -94,3 +95,14 @@ def cluster_spark(gpu_cluster: Cluster) -> Iterator[Any]:
     spark = start_session(gpu_cluster.master, {**gpu_cluster.conf(), **gpus, "spark.executor.cores": "2"})
     yield spark
     stop_session(spark)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Its name has a space and letters beyond ASCII, as `NAME` has: Spark encodes some of that in its paths."""
+    return tmp_path / "län der"
+
+
+@pytest.fixture(params=[0, shapes.FEW], ids=["by executors", "by the driver"])
+def few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shapes, "FEW", request.param)

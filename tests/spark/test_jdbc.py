@@ -190,7 +190,11 @@ def failing(frame: Any) -> None:
 REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "a missing table": (source(table="tripz"), "SDDP-203", 'ERROR: relation "tripz" does not exist'),
     "SQL with a fault": (source(query="SELEC 1"), "SDDP-203", 'ERROR: syntax error at or near "1"'),
-    "a missing column": (source(query="SELECT prize FROM trips"), "SDDP-203", 'column "prize" does not exist'),
+    "a missing column": (
+        source(query="SELECT prize FROM trips"),
+        "SDDP-203",
+        'column "prize" does not exist Position: 8',
+    ),
     "a misspelt partition column": (in_parts("distanz", 0, 1), "SDDP-204", "it has: id, price, distance"),
     "a partition column of text": (in_parts("the Name", 0, 1), "SDDP-205", "'the Name' is of type string"),
     "a bound of another type": (in_parts("day", "0", "9"), "SDDP-101", "source['lower_bound']='0' is no date"),

@@ -197,7 +197,7 @@ REFUSED = {
         "SDDP-205",
         "column 'id' of type bigint",
     ),
-    "a type that cannot be trained on": ("SELECT map('a', 1) AS m", {}, "SDDP-205", "'m' is of type map<string,int>"),
+    "a type that cannot be trained on": ("SELECT map('a', 1) AS m", {}, "SDDP-205", "'m' of type map<string,int>"),
     "a missing column": ("SELECT 1 AS delay", {"columns": ["delya"]}, "SDDP-204", "'delya' is not in the source"),
     "a missing validation column": (
         "SELECT 1 AS delay",
@@ -214,7 +214,19 @@ REFUSED = {
         "SDDP-203",
         "/nowhere/at/all",
     ),
-    "SQL with a fault": ("SELEC 1", {}, "SDDP-203", "PARSE_SYNTAX_ERROR"),
+    "types that cannot be trained on": (
+        "SELECT map('a', 1) AS m, struct(1) AS s",
+        {},
+        "SDDP-205",
+        "the columns 'm' of type map<string,int>, 's' of type struct<col1:int>;",
+    ),
+    "missing columns": (
+        "SELECT 1 AS Delay",
+        {"columns": ["delay", "day"], "test": None},
+        "SDDP-204",
+        "the columns 'delay', 'day' are not in the source; it has: Delay.",
+    ),
+    "SQL with a fault": ("SELECT 1 FORM x", {}, "SDDP-203", "PARSE_SYNTAX_ERROR"),
     "an error that Spark finds while it reads": (
         "SELECT cast(id AS int) / (id - 5) AS x, cast(raise_error('broken row') AS int) AS y FROM range(9)",
         {},

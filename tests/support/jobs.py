@@ -11,20 +11,10 @@ from typing import Any
 from airflow_provider_sparkddp.spec import jobs
 from airflow_provider_sparkddp.spec.jobs import CodeRef, Job
 
+# What is small enough for a test, where that isn't the operator's own default.
 DEFAULTS: dict[str, dict[str, Any]] = {
-    jobs.PARTITION: {
-        "num_nodes": 2,
-        "devices": 1,
-        "seed": 0,
-        "validation": None,
-        "shuffle": True,
-        "files_per_rank": 1,
-        "row_group_rows": jobs.ROW_GROUP_ROWS,
-        "compression": "snappy",
-        "writer": "auto",
-        "reuse": False,
-    },
-    jobs.TRAIN: {"batch_size": 32, "trainer": {"max_epochs": 1}, "on_nan": "stop", "max_restarts": 0},
+    jobs.PARTITION: {**jobs.defaults(jobs.PARTITION), "num_nodes": 2, "validation": None},
+    jobs.TRAIN: {**jobs.defaults(jobs.TRAIN), "batch_size": 32, "trainer": {"max_epochs": 1}},
 }
 
 

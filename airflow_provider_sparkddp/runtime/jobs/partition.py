@@ -14,12 +14,24 @@ from airflow_provider_sparkddp.runtime.jobs.cluster import prove_shared
 from airflow_provider_sparkddp.runtime.jobs.outcome import Outcome
 from airflow_provider_sparkddp.runtime.jobs.partition_summary import summary
 from airflow_provider_sparkddp.runtime.lifecycle import cleaning, retention, reuse
-from airflow_provider_sparkddp.runtime.partition import arrow_writer, drift, groups, rows, splits, types, write, xcom
+from airflow_provider_sparkddp.runtime.partition import (
+    arrow_writer,
+    counts,
+    drift,
+    groups,
+    rows,
+    splits,
+    types,
+    write,
+    xcom,
+)
 from airflow_provider_sparkddp.runtime.sources import mismatches, reading
 from airflow_provider_sparkddp.spec import paths
-from airflow_provider_sparkddp.spec.errors import SparkDDPError, nearest
+from airflow_provider_sparkddp.spec.checks.splits import deciding_columns
+from airflow_provider_sparkddp.spec.columns import require_present
+from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.jobs import Job
-from airflow_provider_sparkddp.spec.manifests import SPLITS, TEST, TRAIN, VALIDATION, Column, Manifest, PartFile
+from airflow_provider_sparkddp.spec.manifests import SPLITS, TEST, VALIDATION, Column, Manifest
 from airflow_provider_sparkddp.spec.references import manifest_uri
 from airflow_provider_sparkddp.storage.manifests import read_manifest
 
@@ -43,9 +55,8 @@ def run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
     outcome, settings = Outcome(), job.settings
     with outcome.phase("check storage"):
         prove_shared(spark, job)
-    earlier = (
-        read_manifest(manifest_uri(settings["compare_with"], "compare_with")) if settings["compare_with"] else None
-    )
+    compared = manifest_uri(settings["compare_with"], "compare_with") if settings["compare_with"] else None
+    earlier = read_manifest(compared) if compared else None
     with outcome.phase("read source", spark):
         frame = reading.read(spark, settings["source"])
         fingerprint = reuse.fingerprint(spark, job, frame) if settings["reuse"] else None
@@ -56,7 +67,7 @@ def run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
     else:
         prepared, manifest = _made(frame, job, outcome)
         uri, lines = paths.join(job.directory, paths.MANIFEST), prepared.lines
-    drifted = drift.compare(earlier, manifest.columns) if earlier else None
+    drifted = drift.compare(earlier, compared, manifest.columns) if compared and earlier else None
     if drifted:
         lines += drifted.lines()
         _require_no_drift(drifted, settings, [*summary(manifest, outcome.seconds), *lines])
@@ -95,7 +106,7 @@ def _made(frame: Any, job: Job, outcome: Outcome) -> tuple[Prepared, Manifest]:
         written = write.written(_write(placed, folder, list(prepared.types), layout, writer), layout)
     with outcome.phase("describe files", spark), _told(spark, settings):
         found = write.described(spark, folder, written, prepared.types, settings["encode"] or {})
-    _require_rows(found.files, settings)
+    counts.require_rows(found.files, settings)
     if prepared.packing:
         prepared.lines += groups.changed_lines(prepared.packing, sum(f.rows for f in found.files))
     return prepared, _manifest(settings, found)
@@ -124,7 +135,7 @@ def _prepared(frame: Any, settings: Mapping[str, Any]) -> Prepared:
     """The source's wanted rows and columns with the split's name, and the types of the columns that are kept."""
     spark, validation, test = frame.sparkSession, settings["validation"], settings["test"]
     grouped, ordered = settings["group_by"] or [], settings["order_by"] or []
-    needed = [*splits.deciding_columns(validation, test), *grouped, *ordered]
+    needed = [*deciding_columns(validation, test), *grouped, *ordered]
     with _told(spark, settings, "columns"):
         kept = rows.project(frame, settings["columns"], needed)
     kept, kinds = types.usable(kept)
@@ -140,13 +151,8 @@ def _prepared(frame: Any, settings: Mapping[str, Any]) -> Prepared:
 
 
 def _require_encodable(encode: Mapping[str, str], kinds: Mapping[str, Column]) -> None:
+    require_present(list(encode), list(kinds), "what is kept", "encode, or add it to columns")
     for name, kind in encode.items():
-        if name not in kinds:
-            raise SparkDDPError(
-                "SDDP-204",
-                f"encode names {name!r}, which is not among the kept columns: {', '.join(kinds)}.",
-                f"{nearest(name, kinds)}Correct the name, or add it to columns.",
-            )
         encoders.require_encodable(name, kind, kinds[name].type)
 
 
@@ -171,48 +177,6 @@ def _write(frame: Any, folder: str, columns: list[str], layout: write.Layout, wr
         return arrow_writer.write(kept, folder, columns, layout.compression, layout.row_group_rows)
     write.write(kept, folder, layout)
     return storage.files_below(folder)
-
-
-def _require_rows(files: list[PartFile], settings: Mapping[str, Any]) -> None:
-    count = {split: sum(f.rows for f in files if f.split == split) for split in {f.split for f in files}}
-    undecided = sum(rows for split, rows in count.items() if split not in SPLITS)
-    if undecided:
-        raise SparkDDPError(
-            "SDDP-206",
-            f"{_asked(settings)} is decided by a column that is null in {undecided} rows.",
-            "Fill or drop those rows in the source.",
-        )
-    if not sum(count.values()):
-        raise SparkDDPError(
-            "SDDP-201",
-            f"{reading.describe(settings['source'])} gave no rows.",
-            "Check the path, the table or the filter; nothing was published.",
-        )
-    if not count.get(TRAIN):
-        held = " and ".join(f"{count[split]} for {split}" for split in (VALIDATION, TEST) if count.get(split))
-        raise SparkDDPError(
-            "SDDP-201",
-            f"all rows are held out ({held}), none is for training.",
-            f"Change {_asked(settings)}.",
-        )
-    for split in (VALIDATION, TEST):
-        if settings[split] is not None and not count.get(split):
-            raise SparkDDPError(
-                "SDDP-201",
-                f"{split}={settings[split]!r} holds out no row of {sum(count.values())}.",
-                f"{_why_none(settings, split)}Change {split}, or set {split}=None to go without.",
-            )
-
-
-def _asked(settings: Mapping[str, Any]) -> str:
-    return " and ".join(f"{split}={settings[split]!r}" for split in (VALIDATION, TEST) if settings[split] is not None)
-
-
-def _why_none(settings: Mapping[str, Any], split: str) -> str:
-    if isinstance(settings[split], float):
-        what = "groups" if settings["group_by"] else "different rows"
-        return f"A fraction goes by a hash, and equal ones lie on one side: are there enough {what}? "
-    return "The test is decided first: do both name the same rows? " if split == VALIDATION and settings[TEST] else ""
 
 
 def _manifest(settings: Mapping[str, Any], found: write.Described) -> Manifest:

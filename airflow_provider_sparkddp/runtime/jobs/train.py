@@ -126,7 +126,8 @@ def _summary(reports: list[dict[str, Any]], of_ranks: Mapping[str, Any], setting
         ]
         for i, r in enumerate(reports[:50])
     ]
-    names = sorted({name for entry in first["history"] for name in entry["metrics"]})
+    # What a model logs as its loss is the loss that stands there already.
+    names = sorted({name for entry in first["history"] for name in entry["metrics"]} - {"loss"})
     epochs = [
         [entry["epoch"] + 1, entry["loss"], *(entry["metrics"].get(name) for name in names), entry["rows_per_second"]]
         for entry in first["history"][-20:]

@@ -92,11 +92,12 @@ def no_rows(
 
 def _require_once(table: pa.Table, features: Sequence[str]) -> None:
     for name in features:
-        if table.column_names.count(name) != 1:
+        found = table.column_names.count(name)
+        if found != 1:
+            how = f"hold the feature {name!r} {found} times" if found else f"lack the feature {name!r}"
             raise SparkDDPError(
                 "SDDP-504",
-                f"the rows hold the feature {name!r} {table.column_names.count(name)} times; they have: "
-                f"{', '.join(table.column_names)}.",
+                f"the rows {how}; they have: {', '.join(table.column_names)}.",
                 f"Give all features once: {', '.join(features)}.",
             )
 

@@ -125,10 +125,15 @@ def _dates(column: Any, facts: Column) -> Stats:
             raise SparkDDPError(
                 "SDDP-210",
                 f"the column {facts.name!r} holds a {facts.type} outside of the years 1 to 9999 "
-                f"({value} {'days' if facts.type == 'date' else 'microseconds'} from 1970).",
+                f"(about the year {_year(value, facts.type):,}).",
                 "Filter such rows by where=…, or mend the column by columns={…: 'SQL expression'}.",
             )
     return {"minimum": _iso(extremes["min"], facts.type), "maximum": _iso(extremes["max"], facts.type)}
+
+
+def _year(value: int, kind: str) -> int:
+    days = value if kind == "date" else value / 86_400_000_000
+    return math.floor(1970 + days / 365.2425)
 
 
 def _iso(value: int, kind: str) -> str:

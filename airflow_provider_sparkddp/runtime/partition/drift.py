@@ -29,7 +29,7 @@ class Drift:
             be listed, while the earlier ones were listed.
         mean_shifts: column -> how far its mean moved, in units of the earlier std; columns that did not move are in it with
             0. Infinite where the earlier std is 0, and where one side has no numbers at all.
-        source: what the earlier rows came from.
+        earlier: the manifest that is compared with, and what its rows came from.
     """
 
     added: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class Drift:
     retyped: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     new_categories: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
     mean_shifts: Mapping[str, float] = field(default_factory=dict)
-    source: str = ""
+    earlier: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values, the largest first and bounded; an infinite shift is ±`INFINITE`."""
@@ -61,7 +61,7 @@ class Drift:
             *((name, "new categories", _categories(new)) for name, new in self._by_categories()),
             *((name, "mean", f"{shift:+.3g} std") for name, shift in self._by_shift() if shift),
         ]
-        title = f"drift against {self.source}:"
+        title = f"drift against {self.earlier}:"
         if not rows:
             return [f"{title} none"]
         left = [f"… and {len(rows) - MOST_LINES:,} more"] if len(rows) > MOST_LINES else []
@@ -76,8 +76,8 @@ class Drift:
         return sorted(self.mean_shifts.items(), key=lambda item: (-abs(item[1]), item[0]))
 
 
-def compare(earlier: Manifest, now: Sequence[Column]) -> Drift:
-    """The columns of now against those of an earlier manifest, by name."""
+def compare(earlier: Manifest, uri: str, now: Sequence[Column]) -> Drift:
+    """The columns of now against those of the earlier manifest, which lies at the URI, by name."""
     was, new = {column.name: column for column in earlier.columns}, {column.name: column for column in now}
     both = [(was[name], column) for name, column in new.items() if name in was]
     types = {column.name: (_type(old), _type(column)) for old, column in both}
@@ -89,7 +89,7 @@ def compare(earlier: Manifest, now: Sequence[Column]) -> Drift:
         retyped={name: kinds for name, kinds in types.items() if kinds[0] != kinds[1]},
         new_categories={column.name: new for old, column in alike for new in _new_categories(old, column)},
         mean_shifts={name: shift for name, shift in shifts.items() if shift is not None},
-        source=earlier.source,
+        earlier=f"{uri} ({earlier.source})",
     )
 
 
@@ -106,7 +106,7 @@ def require(drift: Drift, gates: Mapping[str, Any]) -> None:
     if failed:
         raise SparkDDPError(
             "SDDP-211",
-            f"compared with {drift.source}: {'; '.join(failed)}.",
+            f"compared with {drift.earlier}: {'; '.join(failed)}.",
             "Mend the source, loosen the gate in drift, or compare with a newer manifest by compare_with.",
             {"drift": drift.to_json()},
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from airflow_provider_sparkddp.spec.errors import SparkDDPError, nearest
+from airflow_provider_sparkddp.spec.columns import require_present, require_safe, require_single
 
 # Hashes of rows are cut into so many buckets: a fraction is a number of them.
 BUCKETS = 1_000_000
@@ -20,42 +20,18 @@ def project(frame: Any, columns: Sequence[str] | Mapping[str, str] | None, extra
     Raises:
         SparkDDPError: SDDP-204 for a column that is missing, stands there twice, or has a reserved or unsafe name.
     """
-    available = list(frame.columns)
-    _refuse_doubled(available)
-    expressions = dict(columns) if isinstance(columns, Mapping) else {}
-    names = list(dict.fromkeys([*(columns or available), *extra]))
-    for name in names:
-        if name not in expressions and name not in available:
-            raise SparkDDPError(
-                "SDDP-204",
-                f"the column {name!r} is not in the source; it has: {', '.join(available)}.",
-                f"{nearest(name, available)}Correct the name.",
-            )
-        _require_safe(name)
-    _refuse_doubled(names)
     from pyspark.sql import functions as F
 
+    available = list(frame.columns)
+    require_single(available, "the source")
+    expressions = dict(columns) if isinstance(columns, Mapping) else {}
+    names = list(dict.fromkeys([*(columns or available), *extra]))
+    known = [*available, *expressions]
+    require_present(list(columns or ()), known, "the source", "columns")
+    require_present(extra, known, "the source", "validation, test, group_by or order_by")
+    require_safe(names)
+    require_single(names, "what is kept")
     return frame.select(*(F.expr(expressions[n]).alias(n) if n in expressions else F.col(quoted(n)) for n in names))
-
-
-def _refuse_doubled(names: Sequence[str]) -> None:
-    lowered = [name.lower() for name in names]
-    doubled = sorted({name for name in names if lowered.count(name.lower()) > 1})
-    if doubled:
-        raise SparkDDPError(
-            "SDDP-204",
-            f"there are the columns {', '.join(doubled)}: the same name twice, for Spark ignores case.",
-            "Rename or drop one in the source.",
-        )
-
-
-def _require_safe(name: str) -> None:
-    if name.lower().startswith("sparkddp_") or "`" in name or "." in name or name != name.strip():
-        raise SparkDDPError(
-            "SDDP-204",
-            f"the column name {name!r} holds a dot, a backtick or outer spaces, or begins with 'sparkddp_'.",
-            "Rename it by columns={'new name': '`old name`', …}; letters, digits, '_', inner spaces and any alphabet are fine.",
-        )
 
 
 def quoted(name: str) -> str:

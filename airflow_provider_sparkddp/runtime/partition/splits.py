@@ -14,17 +14,6 @@ UNDECIDED = "undecided"
 _PLACE = "sparkddp_place"
 
 
-def deciding_columns(*splits: Any) -> list[str]:
-    """The columns by whose value the splits decide."""
-    found = []
-    for split in splits:
-        if isinstance(split, Mapping) and "after" in split:
-            found.append(str(split["after"]["column"]))
-        if isinstance(split, Mapping) and "column" in split:
-            found.append(str(split["column"]))
-    return list(dict.fromkeys(found))
-
-
 def flag_columns(*splits: Any) -> list[str]:
     """The boolean columns that decide: constant in each split, and so not kept."""
     return list(dict.fromkeys(str(s["column"]) for s in splits if isinstance(s, Mapping) and "column" in s))

@@ -27,19 +27,27 @@ def usable(frame: Any) -> tuple[Any, dict[str, Column]]:
     """The frame with decimals as long or double and Spark ML vectors as arrays, and column -> type.
 
     Raises:
-        SparkDDPError: SDDP-205 naming a column that can't be trained on.
+        SparkDDPError: SDDP-205 naming all columns that can't be trained on.
     """
     from pyspark.sql import functions as F
 
-    selected, types = [], {}
-    for field in frame.schema.fields:
-        column, name = F.col(quoted(field.name)), field.name
-        converted, types[name] = _usable(column, name, field.dataType)
-        selected.append(converted.alias(name))
-    return frame.select(*selected), types
+    found = {f.name: _usable(F.col(quoted(f.name)), f.name, f.dataType) for f in frame.schema.fields}
+    useless = [field for field in frame.schema.fields if found[field.name] is None]
+    if useless:
+        named = ", ".join(f"{field.name!r} of type {field.dataType.simpleString()}" for field in useless)
+        raise SparkDDPError(
+            "SDDP-205",
+            f"there {'are the columns' if len(useless) > 1 else 'is the column'} {named}; known are: "
+            f"{', '.join(dict.fromkeys(TYPES))}, decimal, arrays of numbers and Spark ML vectors.",
+            "Turn each into one of these by columns={'name': 'SQL expression'} (a struct's field, a date's day), or leave it out.",
+        )
+    kept = {name: usable for name, usable in found.items() if usable is not None}
+    frame = frame.select(*(column.alias(name) for name, (column, _) in kept.items()))
+    return frame, {name: kind for name, (_, kind) in kept.items()}
 
 
-def _usable(column: Any, name: str, type_: Any) -> tuple[Any, Column]:
+def _usable(column: Any, name: str, type_: Any) -> tuple[Any, Column] | None:
+    """The column as it is written, and its type; None where it can't be trained on."""
     from pyspark.ml.functions import vector_to_array
     from pyspark.sql import types as T
 
@@ -60,12 +68,7 @@ def _usable(column: Any, name: str, type_: Any) -> tuple[Any, Column]:
         return column.cast("timestamp"), Column(name, "timestamp")
     if type_.simpleString() in TYPES:
         return column, Column(name, TYPES[type_.simpleString()])
-    raise SparkDDPError(
-        "SDDP-205",
-        f"the column {name!r} is of type {type_.simpleString()}; known are: {', '.join(dict.fromkeys(TYPES))}, decimal, "
-        "arrays of numbers and Spark ML vectors.",
-        "Turn it into one of these by columns={'name': 'SQL expression'} (a struct's field, a date's day), or leave it out.",
-    )
+    return None
 
 
 def _decimal(type_: Any) -> str:

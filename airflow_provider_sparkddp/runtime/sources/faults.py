@@ -46,6 +46,7 @@ LOST = re.compile(
 )
 NO_PROVIDER = re.compile(r"Failed to find (?:the )?data source: ([^\s.]+)|ClassNotFoundException: (\w+)\.DefaultSource")
 NO_SCHEME = re.compile(r'No FileSystem for scheme "(\w+)"|hadoop\.fs\.(\w+)\.\w+ not found')
+DOUBLED = re.compile(r"COLUMN_ALREADY_EXISTS")
 NO_FILES = re.compile(r"UNABLE_TO_INFER_SCHEMA")
 
 # format -> Maven coordinates for Spark {spark} ({minor} of it), and what else Spark must be told.

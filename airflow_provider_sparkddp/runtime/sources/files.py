@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_provider_sparkddp.runtime.sources import headers
+from airflow_provider_sparkddp.runtime.sources import faults, headers
+from airflow_provider_sparkddp.spec.errors import SparkDDPError
 
 # Read by lines, each of which may be malformed; and by footers, of which Spark believes one.
 TEXT, FOOTED = ("csv", "json"), ("parquet", "orc")
@@ -21,7 +22,24 @@ def read(spark: Any, source: Mapping[str, Any]) -> Any:
         SparkDDPError: SDDP-212 when a CSV source has too many different headers.
         Exception: what Spark raises; see `reading.failed` and `mismatches.diagnose`.
     """
-    return read_as(spark, source, options(source))
+    return read_as(spark, source, options(source), schema_of(source))
+
+
+def schema_of(source: Mapping[str, Any]) -> Any:
+    """The user's own schema, or None. Raises SparkDDPError SDDP-101 in Spark's words."""
+    if not source.get("schema"):
+        return None
+    from pyspark.errors import PySparkException
+    from pyspark.sql.types import StructType
+
+    try:
+        return StructType.fromDDL(source["schema"])
+    except PySparkException as error:
+        raise SparkDDPError(
+            "SDDP-101",
+            f"source['schema']: {faults.readable(error)}",
+            "Write it as in CREATE TABLE, all columns of the files in their order: 'id BIGINT, day DATE, delay DOUBLE'.",
+        ) from error
 
 
 def read_as(spark: Any, source: Mapping[str, Any], given: Mapping[str, Any], schema: Any = None) -> Any:
@@ -41,6 +59,9 @@ def options(source: Mapping[str, Any]) -> dict[str, Any]:
     if kind == "csv":
         # Otherwise the parser skips what isn't asked for, and with it that a line is too short or too long.
         own["columnPruning"] = "false"
+        if source.get("schema"):
+            # Otherwise Spark gives the schema's names to whatever columns stand there.
+            own["enforceSchema"] = "false"
     if kind in FOOTED and tolerates(source, "schemas"):
         own["mergeSchema"] = "true"
     theirs = headers.lowered(given)

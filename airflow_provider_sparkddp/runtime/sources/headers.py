@@ -20,11 +20,14 @@ def aligned(spark: Any, source: Mapping[str, Any], given: Mapping[str, Any], sch
     """One frame over all files; a column that a file lacks is null in its rows.
 
     Args:
-        schema: the columns' types, and those of columns that no file has (for corrupt records); otherwise as Spark infers them.
+        schema: the columns' types, and those of columns that no file has (for corrupt records); what it doesn't name is text.
+            Without one, as Spark infers them.
 
     Raises:
         SparkDDPError: SDDP-212 for too many headers.
     """
+    from pyspark.sql.types import StringType
+
     plain = spark.read.format("csv").options(**{**given, "inferSchema": "false"}).load(source["path"])
     uris = plain.inputFiles()
     found = [shape for shape in shapes.of_files(spark, uris, "csv", lowered(given)) if shape.columns]
@@ -39,7 +42,7 @@ def aligned(spark: Any, source: Mapping[str, Any], given: Mapping[str, Any], sch
     known = types or inferred(spark, given, found, names)
     besides = [] if types is None else _besides(types, names, plain.columns)
     frames = [
-        _of_header(spark, source, given, shape, {name: known[name] for name in [*header, *besides]})
+        _of_header(spark, source, given, shape, {name: known.get(name, StringType()) for name in [*header, *besides]})
         for shape, header in zip(found, names, strict=True)
     ]
     return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)

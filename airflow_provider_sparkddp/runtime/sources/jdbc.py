@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
@@ -10,14 +11,19 @@ from typing import Any
 
 from airflow_provider_sparkddp.runtime import secrets
 from airflow_provider_sparkddp.spec.arguments import convert
+from airflow_provider_sparkddp.spec.checks.source import jdbc_bounds
+from airflow_provider_sparkddp.spec.columns import require_present
 from airflow_provider_sparkddp.spec.databases import DATABASES, driver_of, kind_of
-from airflow_provider_sparkddp.spec.errors import SparkDDPError, nearest
+from airflow_provider_sparkddp.spec.errors import SparkDDPError
 
 # Rows that a driver takes from the database at a time. Without a number PostgreSQL's driver would take all of them at once.
 FETCH_SIZE = 10_000
 # By the class of its SQLSTATE: no connection, no resources, rolled back, stopped by an operator.
 _PASSING = ("08", "53", "40", "57")
 _NOT_SQL = object()
+# Spark asks for the schema of a query as that of a subquery; a database counts the signs of the whole.
+_BEFORE_QUERY = "SELECT * FROM ("
+_POSITION = re.compile(r"(\bPosition: )(\d+)")
 
 
 def read(spark: Any, source: Mapping[str, Any]) -> Any:
@@ -70,11 +76,7 @@ def _in_parts(spark: Any, source: Mapping[str, Any], options: Mapping[str, str],
     name, kind = _partition_column(str(source["partition_column"]), schema)
     lower, upper = (_bound(key, source[key], kind) for key in ("lower_bound", "upper_bound"))
     if not lower < upper:
-        raise SparkDDPError(
-            "SDDP-101",
-            f"source['lower_bound']={source['lower_bound']!r} is not less than upper_bound={source['upper_bound']!r}.",
-            "Give about the least and the greatest value of the partition column; rows outside of them are read too.",
-        )
+        raise jdbc_bounds(source["lower_bound"], source["upper_bound"])
     num_parts = convert("source['num_partitions']", source["num_partitions"], "int")
     if kind == "timestamp_ntz":
         # Spark parts by timestamps with a zone only.
@@ -88,11 +90,7 @@ def _partition_column(name: str, schema: Any) -> tuple[str, str]:
     fields = {field.name: field for field in schema.fields}
     matching = [each for each in fields if each == name] or [each for each in fields if each.lower() == name.lower()]
     if not matching:
-        raise SparkDDPError(
-            "SDDP-204",
-            f"partition_column={name!r} is not in the source; it has: {', '.join(fields)}.",
-            f"{nearest(name, fields)}Correct the name.",
-        )
+        require_present([name], list(fields), "the source", "source['partition_column']")
     kind = fields[matching[0]].dataType.typeName()
     if kind in ("date", "timestamp", "timestamp_ntz"):
         return matching[0], kind
@@ -180,6 +178,8 @@ def _sql_state(java: Any) -> Any:
 
 
 def _refusal(source: Mapping[str, Any], words: str, passing: bool) -> SparkDDPError:
+    if "query" in source:
+        words = _POSITION.sub(lambda found: f"{found[1]}{max(1, int(found[2]) - len(_BEFORE_QUERY))}", words)
     remedy = (
         "Check host and port of the connection, and whether the database runs and can be reached from Spark's hosts; "
         "Airflow's retries apply."

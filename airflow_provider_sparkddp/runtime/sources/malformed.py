@@ -73,6 +73,7 @@ def _permissive(spark: Any, source: Mapping[str, Any], schema: Any) -> Any:
     own = {files.MODE.lower(), files.CORRUPT.lower()}
     given = {key: value for key, value in files.options(source).items() if key.lower() not in own}
     given |= {files.MODE: "PERMISSIVE", files.CORRUPT: CORRUPT}
+    schema = schema or files.schema_of(source)
     if schema is None:
         schema = files.read_as(spark, source, given).schema
     if CORRUPT not in schema.names:

@@ -32,11 +32,14 @@ def failed(source: Mapping[str, Any], error: Exception, *, what: str | None = No
         spark: with it, the source's files are looked into, which may read them once more.
 
     Returns:
-        SDDP-212 (files disagree or are malformed), 310 (a jar is missing), 301 (storage is full or refuses), 308 (Spark was
-        lost), otherwise 203; or what an executor raised, under its own code.
+        SDDP-204 (a column stands there twice), 212 (files disagree or are malformed), 310 (a jar is missing), 301 (storage is full
+        or refuses), 308 (Spark was lost), otherwise 203; or what an executor raised, under its own code.
     """
     if isinstance(error, SparkDDPError):
         return error
+    if faults.DOUBLED.search(faults.whole(error)):
+        remedy = "Rename one where the data are made: Spark tells columns apart without case, unless spark.sql.caseSensitive is set."
+        return SparkDDPError("SDDP-204", f"{describe(source)}: {faults.readable(error, 800)}", remedy)
     if "jdbc_conn_id" in source and (fault := jdbc.fault(source, error)):
         return fault
     known = faults.told(error) or (mismatches.diagnose(spark, source, error) if spark is not None else None)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_provider_sparkddp.spec.arguments import convert
+from airflow_provider_sparkddp.spec import paths
+from airflow_provider_sparkddp.spec.arguments import UNKNOWN, convert
 from airflow_provider_sparkddp.spec.checks.source import check_source
-from airflow_provider_sparkddp.spec.checks.splits import check_splits
+from airflow_provider_sparkddp.spec.checks.splits import check_splits, deciding_columns
 from airflow_provider_sparkddp.spec.checks.values import PLAIN, check_json, one_of, run_dir
+from airflow_provider_sparkddp.spec.columns import require_present, require_safe, require_single
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 
 COMPRESSIONS = ("zstd", "snappy")
 WRITERS = ("auto", "spark", "arrow")
 ENCODINGS = ("index", "standardize")
+BESIDE = ("validation", "test", "group_by", "order_by")
+# More files than that are a mistake in num_nodes, devices or files_per_rank.
+MOST_FILES = 100_000
 # gate of drift=… -> the type of its value
 DRIFT_GATES = {"schema": "bool", "new_categories": "bool", "max_mean_shift": "float"}
 
@@ -25,9 +31,10 @@ def check_partition(arguments: dict[str, Any]) -> None:
         check_json("source", arguments["source"], PLAIN)
     _check_columns(arguments.get("columns"))
     _check_amounts(arguments)
+    _check_files(arguments)
     _check_groups(arguments)
     check_splits(arguments)
-    _check_encode(arguments.get("encode"))
+    _check_encode(arguments)
     for name, valid in (("compression", COMPRESSIONS), ("writer", WRITERS)):
         if name in arguments:
             one_of(name, arguments[name], valid)
@@ -53,9 +60,8 @@ def _check_columns(columns: Any) -> None:
     if columns is not None and not columns:
         raise SparkDDPError("SDDP-101", "columns is empty.", "Name the columns to keep, or leave it out to keep all.")
     names = list(columns or ())
-    doubled = sorted({c for c in names if names.count(c) > 1})
-    if doubled:
-        raise SparkDDPError("SDDP-204", f"columns names {doubled[0]!r} twice.", "Name each column once.")
+    require_single(names, "columns")
+    require_safe(names)
 
 
 def _check_amounts(arguments: Mapping[str, Any]) -> None:
@@ -66,6 +72,22 @@ def _check_amounts(arguments: Mapping[str, Any]) -> None:
         )
     if retention is not None and retention <= 0:
         raise SparkDDPError("SDDP-101", f"retention={retention!r} is too small.", "Give days, such as 14, or None.")
+
+
+def _check_files(arguments: Mapping[str, Any]) -> None:
+    counts = [arguments.get(name) or 1 for name in ("num_nodes", "devices", "files_per_rank")]
+    if math.prod(counts) > MOST_FILES:
+        raise SparkDDPError(
+            "SDDP-101",
+            "num_nodes={} x devices={} x files_per_rank={} is more than {:,} files.".format(*counts, MOST_FILES),
+            "Use the number of hosts, of ranks on each, and of files for each rank.",
+        )
+    if counts[2] > 1 and arguments.get("shuffle") is False:
+        raise SparkDDPError(
+            "SDDP-101",
+            f"files_per_rank={counts[2]} is set, and shuffle=False leaves the rows in as many files as they are read in.",
+            "Leave one of the two out.",
+        )
 
 
 def _check_groups(arguments: Mapping[str, Any]) -> None:
@@ -87,13 +109,22 @@ def _check_groups(arguments: Mapping[str, Any]) -> None:
         )
 
 
-def _check_encode(encode: Any) -> None:
-    for column, kind in (encode or {}).items():
+def _check_encode(arguments: Mapping[str, Any]) -> None:
+    encode, columns = arguments.get("encode") or {}, arguments.get("columns")
+    for column, kind in encode.items():
         one_of(f"encode[{column!r}]", kind, ENCODINGS)
+    # Columns by which rows are split, grouped or sorted are kept without being named.
+    if columns and all(name in arguments for name in BESIDE):
+        deciding = deciding_columns(arguments["validation"], arguments["test"])
+        besides = [*deciding, *(arguments["group_by"] or ()), *(arguments["order_by"] or ())]
+        kept = list(dict.fromkeys([*columns, *besides]))
+        require_present(list(encode), kept, "what is kept", "encode, or add it to columns")
 
 
 def _check_drift(arguments: Mapping[str, Any]) -> None:
-    drift = arguments.get("drift") or {}
+    drift, earlier = arguments.get("drift") or {}, arguments.get("compare_with")
+    if isinstance(earlier, str) and not earlier.lstrip().startswith("{"):
+        paths.absolute_uri(earlier, "compare_with")
     if drift and "compare_with" in arguments and not arguments["compare_with"]:
         raise SparkDDPError(
             "SDDP-101",
@@ -102,4 +133,10 @@ def _check_drift(arguments: Mapping[str, Any]) -> None:
         )
     for gate, value in drift.items():
         one_of("a key of drift", gate, tuple(DRIFT_GATES))
-        convert(f"drift[{gate!r}]", value, DRIFT_GATES[gate])
+        value = convert(f"drift[{gate!r}]", value, DRIFT_GATES[gate])
+        if value is not UNKNOWN and gate == "max_mean_shift" and value < 0:
+            raise SparkDDPError(
+                "SDDP-101",
+                f"drift['max_mean_shift']={value!r} is negative.",
+                "Give the largest shift, up or down, in standard deviations.",
+            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,7 +17,7 @@ SOURCE_SECRETS = (
 )
 # kind of source -> its keys
 SOURCE_KEYS: dict[str, tuple[str, ...]] = {
-    "path": ("format", "path", "options", "tolerate"),
+    "path": ("format", "path", "options", "schema", "tolerate"),
     "table": ("table",),
     "sql": ("sql",),
     "callable": ("callable", "kwargs"),
@@ -33,6 +34,12 @@ SOURCE_KEYS: dict[str, tuple[str, ...]] = {
 }
 # What files may be found to hold that is an error unless it is tolerated; it is counted and shown either way.
 TOLERABLE = ("schemas", "malformed", "partition_types")
+# Formats whose files tell no types.
+SCHEMALESS = ("csv", "json")
+# How a query of Spark SQL begins; all else is a command, which would change something or tell of it.
+QUERY = re.compile(
+    r"(\s|--[^\n]*\n|/\*.*?\*/)*(\(|(select|with|from|values|table|map|reduce)\b)", re.IGNORECASE | re.DOTALL
+)
 # number -> its least value
 NUMBERS = {"num_partitions": 1, "fetch_size": 0}
 NOT_TEXT = ("options", "kwargs", "tolerate", "lower_bound", "upper_bound", *NUMBERS)
@@ -53,6 +60,12 @@ def check_source(source: Mapping[str, Any]) -> None:
         _check_files(source)
     if kind == "jdbc_conn_id":
         _check_jdbc(source)
+    if isinstance(source.get("sql"), str) and not QUERY.match(source["sql"]):
+        raise SparkDDPError(
+            "SDDP-101",
+            f"source['sql'] begins with {source['sql'].split()[0]!r}: it is no query, and could change what is stored.",
+            "Write SELECT … (or WITH … SELECT …); run other statements in a task of their own before this one.",
+        )
     if isinstance(source.get("callable"), str):
         import_path("source['callable']", source["callable"])
 
@@ -91,6 +104,12 @@ def _check_files(source: Mapping[str, Any]) -> None:
         convert("source['path']", source["path"], "names")
         if not source["path"]:
             raise SparkDDPError("SDDP-101", "source['path'] is an empty list.", "Name at least one path.")
+    if source.get("schema") and str(source["format"]).lower() not in SCHEMALESS:
+        raise SparkDDPError(
+            "SDDP-101",
+            f"source['schema'] is set, and {source['format']} files tell their schema themselves.",
+            "Leave it out; columns={'name': 'CAST(name AS type)'} on the operator changes types.",
+        )
     for kind in convert("source['tolerate']", source.get("tolerate") or [], "names"):
         one_of("source['tolerate']", kind, TOLERABLE)
 
@@ -111,3 +130,15 @@ def _check_jdbc(source: Mapping[str, Any]) -> None:
             f"source has {', '.join(given)} and no {missing}: Spark reads in parallel by all four of them.",
             "Give all four, or none to read through one connection.",
         )
+    lower, upper = source.get("lower_bound"), source.get("upper_bound")
+    if isinstance(lower, (int, float)) and isinstance(upper, (int, float)) and not lower < upper:
+        raise jdbc_bounds(lower, upper)
+
+
+def jdbc_bounds(lower: Any, upper: Any) -> SparkDDPError:
+    """As SDDP-101, of bounds that leave nothing between them."""
+    return SparkDDPError(
+        "SDDP-101",
+        f"source['lower_bound']={lower!r} is not less than upper_bound={upper!r}.",
+        "Give about the least and the greatest value of the partition column; rows outside of them are read too.",
+    )

@@ -19,6 +19,7 @@ def check_splits(arguments: dict[str, Any]) -> None:
             arguments[name] = check_split(name, arguments[name])
             check_json(name, arguments[name], PLAIN)
             _require_groups(name, arguments)
+    _require_apart(arguments.get("validation"), arguments.get("test"))
     fractions = [arguments[n] for n in ("validation", "test") if isinstance(arguments.get(n), float)]
     if sum(fractions) >= 1:
         raise SparkDDPError(
@@ -70,7 +71,41 @@ def _after(name: str, value: Any) -> dict[str, Any]:
             f"{name}['after'] has the keys {', '.join(map(repr, after)) or 'none'}.",
             f"Give it 'column' and 'value': rows whose column is greater than the value are for {name}.",
         )
+    if after["value"] is None:
+        raise SparkDDPError(
+            "SDDP-101", f"{name}['after']['value'] is None.", "Give the last value that is still for training."
+        )
     return {**after, "column": convert(f"{name}['after']['column']", after["column"], "str")}
+
+
+def _require_apart(validation: Any, test: Any) -> None:
+    """The test is decided first: what names the same rows, or fewer of them, leaves none for validation."""
+    if not (isinstance(validation, Mapping) and isinstance(test, Mapping)):
+        return
+    flags = validation.get("column"), test.get("column")
+    (one, border), (other, held) = _border(validation), _border(test)
+    comparable = type(border) is type(held) and isinstance(border, (str, int, float))
+    if (flags[0] == flags[1] and isinstance(flags[0], str)) or (comparable and one == other and not border < held):
+        raise SparkDDPError(
+            "SDDP-101",
+            f"validation={dict(validation)!r} leaves no row beside test={dict(test)!r}, which is decided first.",
+            "Let them name different rows, for example test after a later value than validation.",
+        )
+
+
+def _border(split: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Column and value of `after`, as far as they are known."""
+    after = split.get("after")
+    return (after["column"], after["value"]) if isinstance(after, Mapping) else (None, None)
+
+
+def deciding_columns(*splits: Any) -> list[str]:
+    """The columns by whose value the splits decide, as far as they are known."""
+    found = []
+    for split in splits:
+        if isinstance(split, Mapping):
+            found += [_border(split)[0], split.get("column")]
+    return list(dict.fromkeys(name for name in found if isinstance(name, str)))
 
 
 def _require_groups(name: str, arguments: Mapping[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import subprocess
 import sys
@@ -182,3 +183,11 @@ def test_importing_the_operators_loads_nothing_heavy_and_nothing_of_the_cluster_
     assert not [name for name in loaded if name.startswith("airflow_provider_sparkddp.runtime")]
     # Beyond the Spark provider's own; the goal is 0.3 s on an idle machine, and this one may be busy.
     assert seconds < 1.5
+
+
+@pytest.mark.parametrize("kind", OPERATORS)
+def test_defaults_of_the_signature_are_those_of_the_table(kind: str) -> None:
+    signature = inspect.signature(OPERATORS[kind].__init__).parameters
+    declared = {name: argument.default for name, argument in jobs.ARGUMENTS[kind].items()}
+    empty = inspect.Parameter.empty
+    assert {name: None if (it := signature[name].default) is empty else it for name in declared} == declared

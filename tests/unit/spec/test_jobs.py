@@ -13,6 +13,7 @@ from airflow_provider_sparkddp.spec.jobs import CodeRef, Job
 from tests.support.jobs import DEFAULTS
 from tests.support.refusals import refused
 
+AFTER = {"after": {"column": "ds", "value": "2013-11-01"}}
 PARTITION = {**DEFAULTS[jobs.PARTITION], "source": {"table": "flights"}, "validation": 0.1}
 TRAIN = {
     "partitions": "file:///m.json",
@@ -96,7 +97,46 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("partition", {"devices": True}, "SDDP-101", "devices=True"),
     ("partition", {"seed": -1}, "SDDP-101", "seed=-1"),
     ("partition", {"columns": "a"}, "SDDP-101", "a list of names"),
-    ("partition", {"columns": ["a", "b", "a"]}, "SDDP-204", "'a' twice"),
+    ("partition", {"columns": ["a", "b", "a"]}, "SDDP-204", "columns has the column 'a': the same name twice"),
+    ("partition", {"columns": ["Id", "id"]}, "SDDP-204", "the columns 'Id', 'id': the same name twice"),
+    ("partition", {"columns": ["a.b", "x", " c"]}, "SDDP-204", "the columns 'a.b', ' c'"),
+    ("partition", {"columns": {"sparkddp_x": "x"}}, "SDDP-204", "'sparkddp_x'"),
+    (
+        "partition",
+        {"columns": ["Id"], "encode": {"id": "index", "z": "index"}},
+        "SDDP-204",
+        "'id', 'z' are not in what is kept",
+    ),
+    ("partition", {"columns": ["Id"], "encode": {"id": "index"}}, "SDDP-204", "Did you mean 'Id'?"),
+    ("partition", {"drift": {"max_mean_shift": -1}, "compare_with": "file:///m.json"}, "SDDP-101", "is negative"),
+    ("partition", {"compare_with": "runs/m.json"}, "SDDP-107", "compare_with='runs/m.json'"),
+    ("partition", {"num_nodes": 10**6}, "SDDP-101", "more than 100,000 files"),
+    ("partition", {"files_per_rank": 4, "shuffle": False}, "SDDP-101", "files_per_rank=4 is set"),
+    ("partition", {"validation": {"column": "held"}, "test": {"column": "held"}}, "SDDP-101", "leaves no row"),
+    ("partition", {"validation": AFTER, "test": AFTER}, "SDDP-101", "leaves no row"),
+    ("partition", {"validation": {"after": {"column": "ds", "value": None}}}, "SDDP-101", "['value'] is None"),
+    ("partition", {"source": {"sql": "/* old */ drop TABLE x"}}, "SDDP-101", "it is no query"),
+    (
+        "partition",
+        {"source": {"format": "parquet", "path": "file:///x", "schema": "a INT"}},
+        "SDDP-101",
+        "tell their schema",
+    ),
+    (
+        "partition",
+        {
+            "source": {
+                "jdbc_conn_id": "db",
+                "table": "t",
+                "partition_column": "id",
+                "lower_bound": 9,
+                "upper_bound": 1,
+                "num_partitions": 2,
+            }
+        },
+        "SDDP-101",
+        "source['lower_bound']=9 is not less",
+    ),
     ("partition", {"validation": 1.0}, "SDDP-101", "between 0 and 1"),
     ("partition", {"validation": "0"}, "SDDP-101", "between 0 and 1"),
     ("partition", {"validation": True}, "SDDP-101", "validation=True"),
@@ -188,6 +228,8 @@ def test_what_is_known_later_inside_of_a_value_passes_now() -> None:
     source = {"callable": "m:fn", "kwargs": {"day": UNKNOWN}}
     assert jobs.check("partition", PARTITION | {"source": source})["source"] == source
     jobs.check("partition", PARTITION | {"validation": {"after": UNKNOWN}})
+    jobs.check("partition", PARTITION | {"validation": {"after": UNKNOWN}, "test": {"after": UNKNOWN}})
+    jobs.check("partition", PARTITION | {"validation": AFTER, "test": {"after": {"column": "ds", "value": UNKNOWN}}})
     jobs.check("partition", PARTITION | {"validation": {"after": {"column": "ds", "value": UNKNOWN}}})
     jobs.check("train", TRAIN | {"model_kwargs": {"rate": UNKNOWN}, "trainer": {"max_epochs": UNKNOWN}})
     jobs.check("validate", VALIDATE | {"metrics": {"mae": {"max": UNKNOWN}, "rmse": UNKNOWN}})
@@ -269,3 +311,27 @@ def test_reuse_of_a_source_that_tells_no_state_needs_the_users_word_for_it(sourc
         jobs.check("partition", given | {"fingerprint": later})
     jobs.check("partition", given | {"reuse": UNKNOWN})
     jobs.check("partition", given | {"reuse": False})
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "-- flights\nselect 1",
+        "/* of\nold */ WITH a AS (SELECT 1) SELECT * FROM a",
+        "(SELECT 1) UNION (SELECT 2)",
+        "TABLE x",
+        "values (1)",
+    ],
+)
+def test_queries_are_taken_as_such(sql: str) -> None:
+    assert jobs.check("partition", PARTITION | {"source": {"sql": sql}})["source"] == {"sql": sql}
+
+
+def test_what_is_split_grouped_or_sorted_by_may_be_encoded_without_standing_in_columns() -> None:
+    given = {"columns": ["x"], "encode": {"who": "index"}, "group_by": "who"}
+    assert jobs.check("partition", PARTITION | {"test": None, "order_by": None} | given)["encode"] == {"who": "index"}
+
+
+def test_splits_that_leave_rows_to_each_other_are_taken() -> None:
+    later = {"after": {"column": "ds", "value": "2013-12-01"}}
+    assert jobs.check("partition", PARTITION | {"validation": AFTER, "test": later})["test"] == later

@@ -157,7 +157,7 @@ def test_other_columns_may_hold_anything(digits: LoadedModel) -> None:
 
 @pytest.mark.parametrize("rows", [{"a": [1.0], "c": [1.0]}, {"a": [], "c": []}], ids=["rows", "no rows"])
 def test_a_missing_feature_is_named_with_those_that_are_there(digits: LoadedModel, rows: Any) -> None:
-    with refused("SDDP-504", "the feature 'b' 0 times; they have: a, c.", "Give all features once: a, b, c."):
+    with refused("SDDP-504", "the rows lack the feature 'b'; they have: a, c.", "Give all features once: a, b, c."):
         digits.predict(rows)
 
 

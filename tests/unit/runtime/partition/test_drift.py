@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -19,6 +20,10 @@ def manifest(*columns: Column) -> Manifest:
     return Manifest(1, 1, 0, columns, (), {}, "table flights")
 
 
+def compare(earlier: Manifest, now: Sequence[Column]) -> drift.Drift:
+    return drift.compare(earlier, "s3://lake/manifest.json", now)
+
+
 def double(name: str = "x", mean: float | None = 10.0, std: float | None = 2.0) -> Column:
     return Column(name, "double", mean=mean, std=std)
 
@@ -28,13 +33,13 @@ def text(name: str, *categories: str) -> Column:
 
 
 def shift(old: Column, new: Column) -> float | None:
-    return drift.compare(manifest(old), [new]).mean_shifts.get("x")
+    return compare(manifest(old), [new]).mean_shifts.get("x")
 
 
 def test_columns_that_came_went_or_changed_their_type_are_told() -> None:
     earlier = manifest(double("a"), double("b"), Column("v", "array", element="double", length=3))
     now = [Column("b", "int", mean=10.0, std=2.0), Column("v", "array", element="double", length=4), double("c")]
-    found = drift.compare(earlier, now)
+    found = compare(earlier, now)
     assert (found.added, found.missing) == (("c",), ("a",))
     assert found.retyped == {"b": ("double", "int"), "v": ("array<double>[3]", "array<double>[4]")}
 
@@ -59,17 +64,17 @@ def test_numbers_on_one_side_alone_are_an_infinite_shift_and_on_none_no_shift() 
 
 
 def test_a_column_that_is_no_number_any_more_has_no_shift() -> None:
-    found = drift.compare(manifest(double()), [text("x", "a")])
+    found = compare(manifest(double()), [text("x", "a")])
     assert (dict(found.mean_shifts), found.retyped) == ({}, {"x": ("double", "string")})
 
 
 def test_categories_need_both_sides() -> None:
     earlier = manifest(text("a", "x", "y"), Column("b", "string"), text("c", "x"), text("d", "x", "y"))
     now = [text("a", "z", "y", "w"), text("b", "x"), Column("c", "string"), text("d", "x")]
-    assert drift.compare(earlier, now).new_categories == {"a": ("w", "z"), "c": None}
+    assert compare(earlier, now).new_categories == {"a": ("w", "z"), "c": None}
 
 
-CHANGED = drift.compare(
+CHANGED = compare(
     manifest(double("gone"), double("kind"), text("who", "a"), double("far"), double("near"), double("still", std=0.0)),
     [
         Column("kind", "int", mean=10.0),
@@ -99,7 +104,7 @@ def test_gates_that_fail_are_named_with_their_figures(gates: dict[str, Any], wor
     with pytest.raises(SparkDDPError) as caught:
         drift.require(CHANGED, gates)
     assert caught.value.code == "SDDP-211"
-    assert "compared with table flights" in caught.value.message
+    assert "compared with s3://lake/manifest.json (table flights)" in caught.value.message
     for each in words:
         assert each in caught.value.message
     assert caught.value.details["drift"] == CHANGED.to_json()
@@ -113,18 +118,18 @@ def test_what_no_gate_refuses_passes(gates: dict[str, Any]) -> None:
 
 
 def test_categories_that_became_too_many_to_list_fail_the_gate() -> None:
-    found = drift.compare(manifest(text("c", "x")), [Column("c", "string")])
+    found = compare(manifest(text("c", "x")), [Column("c", "string")])
     with pytest.raises(SparkDDPError, match="'c' has more than can be listed"):
         drift.require(found, {"new_categories": True})
 
 
 def test_a_gate_of_a_shift_is_passed_by_a_shift_as_large() -> None:
-    drift.require(drift.compare(manifest(double()), [double(mean=14.0)]), {"max_mean_shift": 2.0})
+    drift.require(compare(manifest(double()), [double(mean=14.0)]), {"max_mean_shift": 2.0})
 
 
 def test_the_log_shows_what_differs_in_kind_first_and_then_the_largest() -> None:
     assert CHANGED.lines() == [
-        "drift against table flights:",
+        "drift against s3://lake/manifest.json (table flights):",
         "new    added",
         "gone   missing",
         "kind   retyped         double -> int",
@@ -133,14 +138,16 @@ def test_the_log_shows_what_differs_in_kind_first_and_then_the_largest() -> None
         "far    mean            +5 std",
         "near   mean            +0.5 std",
     ]
-    assert drift.compare(manifest(double()), [double()]).lines() == ["drift against table flights: none"]
+    assert compare(manifest(double()), [double()]).lines() == [
+        "drift against s3://lake/manifest.json (table flights): none"
+    ]
 
 
 def test_what_is_shown_and_sent_is_bounded() -> None:
     names = [f"column_{i:04}" for i in range(3000)]
     earlier = manifest(*(double(name) for name in names), text("who"))
     now = [*(double(name, mean=float(i)) for i, name in enumerate(names)), text("who", *map(str, range(3000)))]
-    found = drift.compare(earlier, now)
+    found = compare(earlier, now)
     lines = found.lines()
     assert len(lines) == drift.MOST_LINES + 2
     assert lines[1].startswith("who")
@@ -160,7 +167,7 @@ numbers = st.none() | st.floats(allow_nan=False, allow_infinity=False)
 def test_json_is_finite_and_keeps_the_order_of_the_gates(
     mean: float | None, std: float | None, now: float | None
 ) -> None:
-    found = drift.compare(manifest(double(mean=mean, std=std)), [double(mean=now)])
+    found = compare(manifest(double(mean=mean, std=std)), [double(mean=now)])
     sent = json.loads(json.dumps(found.to_json(), allow_nan=False))["mean_shifts"]
     assert sent.keys() == found.mean_shifts.keys()
     for name, value in sent.items():
