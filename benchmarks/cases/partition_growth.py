@@ -1,12 +1,11 @@
 """Four sizes of one table, ours alone with validation=0.1: time per row and the driver's memory are to stay flat.
 
 `--rows` is the largest size; the others are a third, a tenth and a thirtieth of it. Flat:
-from the tenth on, within 20 %. Each size's table is deleted before the next.
+from the tenth on, within 20 %. The sizes take turns, for Java's compiler makes each run faster than the one before.
 """
 
 from __future__ import annotations
 
-import shutil
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -24,13 +23,23 @@ PARTS = (30, 10, 3, 1)
 # From here on fixed costs no longer show in the time of a row.
 FLAT_FROM_PART = 10
 FLAT = 1.20
-HELD = ("Python after, MB", "JVM after, MB", "heap used after, MB")
+HELD = ("Python after, MB", "heap used after, MB")
+# Of the driver alone only where tasks have JVMs of their own.
+JVM = "JVM after, MB"
 
 
 def run(setup: Setup) -> Record:
     sizes = [setup.rows // part for part in PARTS]
     with spark_session(setup) as spark:
-        runs = {rows: _measured(spark, setup, rows) for rows in sizes}
+        variants = {rows: _variant(spark, setup, rows) for rows in sizes}
+
+        def before() -> None:
+            settle(spark)
+            reset_peaks(spark)
+
+        listed = list(variants.values())
+        done = alternate(listed, repeat=setup.repeat, scratch=setup.scratch, before=before, tell=setup.tell)
+        runs = {rows: done[variant.name] for rows, variant in variants.items()}
         java = java_version(spark)
     named = {f"{rows:,} rows": done for rows, done in runs.items()}
     flat = {rows: done for rows, done in runs.items() if rows >= setup.rows // FLAT_FROM_PART}
@@ -40,28 +49,21 @@ def run(setup: Setup) -> Record:
         conditions=setup.conditions(columns=20),
         targets=[
             Target(f"time per row from {min(flat):,} rows up, greatest / least", spread(per_row), FLAT),
-            *(_memory_target(name, flat) for name in HELD),
+            *(_memory_target(name, flat) for name in (HELD if setup.master.startswith("local[") else (*HELD, JVM))),
         ],
         tables=[_times(runs), figure_table("Memory of the driver", named), phase_table(named)],
-        notes=["On a local master the JVM runs the tasks too: its peak is theirs, what is left after is the driver's."],
+        notes=[
+            "On a local[N] master the JVM runs the tasks too, and its size is theirs; `--master local-cluster[2,1,1024]` parts them."
+        ],
         java=java,
     )
 
 
-def _measured(spark: Any, setup: Setup, rows: int) -> Sequence[Run]:
-    source, name = setup.scratch / "table", f"{rows:,} rows"
+def _variant(spark: Any, setup: Setup, rows: int) -> Variant:
+    source, name = setup.scratch / f"table-{rows}", f"{rows:,} rows"
     setup.tell(f"making {name} × 20 columns")
     make_rows(spark, source, rows)
-
-    def before() -> None:
-        settle(spark)
-        reset_peaks(spark)
-
-    work = partitioned(spark, source, num_nodes=setup.ranks, validation=0.1)
-    variant = Variant(name, work, _look(spark, rows))
-    runs = alternate([variant], repeat=setup.repeat, scratch=setup.scratch, before=before, tell=setup.tell)
-    shutil.rmtree(source)
-    return runs[name]
+    return Variant(name, partitioned(spark, source, num_nodes=setup.ranks, validation=0.1), _look(spark, rows))
 
 
 def _look(spark: Any, rows: int) -> Callable[[Path], Figures]:
