@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import multiprocessing
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,7 +11,6 @@ import pytest
 
 from airflow_provider_sparkddp import storage
 from airflow_provider_sparkddp.spec import paths
-from airflow_provider_sparkddp.storage import leases
 from tests.support import s3
 from tests.support.refusals import refused
 from tests.support.s3 import Bucket
@@ -39,39 +36,6 @@ def key(uri: str) -> str:
     return uri.removeprefix("s3://").split("/", 1)[1]
 
 
-def test_what_is_written_is_read_again(folder: str) -> None:
-    target = paths.join(folder, "a", "text.json")
-    storage.write_text(target, "né\n")
-    assert storage.read_text(target) == "né\n"
-    storage.write_bytes(target, b"\x00\xff")
-    assert storage.read_bytes(target) == b"\x00\xff"
-    assert storage.size(target) == 2
-    assert storage.sha256(target) == hashlib.sha256(b"\x00\xff").hexdigest()
-    assert storage.exists(target)
-    assert not storage.older_than(target, 60)
-
-
-def test_a_local_file_goes_to_storage_and_comes_back(folder: str, tmp_path: Path) -> None:
-    local, back, target = tmp_path / "local", tmp_path / "back", paths.join(folder, "file")
-    local.write_bytes(b"weights")
-    storage.put_file(local, target)
-    storage.get_file(target, back)
-    assert back.read_bytes() == b"weights"
-    with storage.open_binary(target) as handle:
-        handle.seek(3)
-        assert handle.read() == b"ghts"
-
-
-def test_files_are_listed_by_name(folder: str) -> None:
-    for name in ("b", "a", "deep/er/c"):
-        storage.write_text(paths.join(folder, name), name)
-    assert storage.names(folder) == ["a", "b", "deep"]
-    assert storage.files_below(folder) == ["a", "b", "deep/er/c"]
-    storage.remove(paths.join(folder, "a"))
-    assert storage.names(folder) == ["b", "deep"]
-    assert storage.names(paths.join(folder, "nowhere")) == storage.files_below(paths.join(folder, "nowhere")) == []
-
-
 def test_a_tree_is_measured_and_removed(bucket: Bucket, folder: str) -> None:
     for name in ("a", "deep/er/c"):
         storage.write_text(paths.join(folder, "tree", name), name)
@@ -82,23 +46,6 @@ def test_a_tree_is_measured_and_removed(bucket: Bucket, folder: str) -> None:
     assert bucket.keys(key(folder)) == [key(paths.join(folder, "treetop"))]
     storage.remove_tree(paths.join(folder, "tree"))  # gone already is no error
     assert storage.sizes_below(paths.join(folder, "tree")) == {}
-
-
-def test_readers_and_removers_see_one_another(folder: str) -> None:
-    manifest = paths.join(folder, "manifest.json")
-    storage.write_text(manifest, "{}")
-    with leases.lease(manifest, "reader", "a training"):
-        assert leases.readers(manifest, time.time()) == ["a training"]
-    assert leases.readers(manifest, time.time()) == []
-    leases.announce(manifest, "remover", "an old run", time.time())
-    with refused("SDDP-208", "an old run"), leases.lease(manifest, "reader", "a training"):
-        pass
-    leases.withdraw(manifest, "remover")
-    assert leases.removers(manifest, time.time()) == []
-    written = leases.last_used(manifest)
-    assert written is not None
-    leases.touch(manifest, written + 100)
-    assert leases.last_used(manifest) == written + 100
 
 
 def test_what_others_write_after_a_listing_is_seen(bucket: Bucket, folder: str) -> None:
@@ -144,7 +91,9 @@ def test_a_bucket_that_is_not_there_is_not_made(bucket: Bucket, tmp_path: Path) 
     with refused("SDDP-301", MISSING, "cannot be written"):
         storage.put_file(tmp_path / "local", MISSING)
     storage.make_folder(paths.parent(MISSING))
-    assert [found["Name"] for found in bucket.client.list_buckets()["Buckets"]] == [bucket.name]
+    names = [found["Name"] for found in bucket.client.list_buckets()["Buckets"]]
+    assert bucket.name in names
+    assert "no-such-bucket" not in names
     assert not storage.exists(MISSING)
     assert storage.names(MISSING) == []
     storage.remove(MISSING)

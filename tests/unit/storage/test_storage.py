@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import subprocess
@@ -39,28 +38,6 @@ print(number)
 
 def uri(path: Path) -> str:
     return path.as_uri()
-
-
-def test_what_is_written_is_read_again(tmp_path: Path) -> None:
-    target = uri(tmp_path / "a" / "b" / "text.json")
-    storage.write_text(target, "né\n")
-    assert storage.read_text(target) == "né\n"
-    storage.write_bytes(target, b"\x00\xff")
-    assert storage.read_bytes(target) == b"\x00\xff"
-    assert storage.size(target) == 2
-    assert storage.sha256(target) == hashlib.sha256(b"\x00\xff").hexdigest()
-    assert storage.exists(target)
-
-
-def test_a_local_file_goes_to_storage_and_comes_back(tmp_path: Path) -> None:
-    local, back, target = tmp_path / "local", tmp_path / "back", uri(tmp_path / "far" / "away" / "file")
-    local.write_bytes(b"weights")
-    storage.put_file(local, target)
-    storage.get_file(target, back)
-    assert back.read_bytes() == b"weights"
-    with storage.open_binary(target) as handle:
-        handle.seek(3)
-        assert handle.read() == b"ghts"
 
 
 def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
@@ -142,22 +119,6 @@ def test_a_file_that_is_not_there_is_told_apart_from_a_storage_that_fails(tmp_pa
     assert not storage.older_than(missing, 0)
     assert storage.names(missing) == []
     storage.remove(missing)  # gone already is no error
-
-
-def test_files_are_listed_by_name(tmp_path: Path) -> None:
-    for name in ("b", "a", "deep/er/c"):
-        storage.write_text(uri(tmp_path / name), name)
-    assert storage.names(uri(tmp_path)) == ["a", "b", "deep"]
-    assert storage.files_below(uri(tmp_path)) == ["a", "b", "deep/er/c"]
-    storage.remove(uri(tmp_path / "a"))
-    assert storage.names(uri(tmp_path)) == ["b", "deep"]
-
-
-def test_sizes_come_with_names(tmp_path: Path) -> None:
-    for name in ("a", "deep/er/c"):
-        storage.write_text(uri(tmp_path / name), name)
-    assert storage.sizes_below(uri(tmp_path)) == {"a": 1, "deep/er/c": 9}
-    assert storage.sizes_below(uri(tmp_path / "missing")) == {}
 
 
 def test_below_a_file_there_is_nothing(tmp_path: Path) -> None:
