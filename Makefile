@@ -57,7 +57,7 @@ docs: $(VENV)/.dev ## Write anew what the documentation takes from the code
 lock: ## Resolve constraints.txt anew, all extras together
 	@$(PYTHON) tools/lock.py
 
-CASES ?= $(basename $(notdir $(wildcard benchmarks/cases/partition_*.py)))
+CASES ?= $(basename $(notdir $(wildcard benchmarks/cases/*_*.py)))
 bench: java $(VENV)/.demo ## Measure each case against its baseline (CASES=partition_rows for one, ARGS=--smoke for a try)
 	@for case in $(CASES); do $(BIN)/python -m benchmarks.run $$case $(ARGS) || exit 1; done
 

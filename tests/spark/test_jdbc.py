@@ -193,7 +193,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "a missing column": (
         source(query="SELECT prize FROM trips"),
         "SDDP-203",
-        'column "prize" does not exist Position: 8',
+        'column "trips.price". Position: 8',
     ),
     "a misspelt partition column": (in_parts("distanz", 0, 1), "SDDP-204", "it has: id, price, distance"),
     "a partition column of text": (in_parts("the Name", 0, 1), "SDDP-205", "'the Name' is of type string"),
