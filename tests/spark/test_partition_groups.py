@@ -147,11 +147,11 @@ def test_the_files_hold_the_source_s_rows_and_no_others(
 ) -> None:
     # Rows repeat, so that a lost one and a doubled one can't make up for one another by chance.
     sql = f"SELECT id DIV {repeated} AS k, id % 23 AS g FROM range(0, {rows}, 1, {parts})"
-    given_groups = {"group_by": "g"} if group else {"shuffle": shuffle}
+    dealt: dict[str, Any] = {"group_by": "g"} if group else {"shuffle": shuffle}
+    if group or shuffle:
+        dealt["files_per_rank"] = files
     try:
-        outcome, manifest = run(
-            local_spark, tmp_path, sql, num_nodes=world_size, files_per_rank=files, **given_groups, **held
-        )
+        outcome, manifest = run(local_spark, tmp_path, sql, num_nodes=world_size, **dealt, **held)
     except SparkDDPError as error:
         assert error.code in ("SDDP-201", "SDDP-202"), "too few held out rows or groups for so many ranks"
         return

@@ -170,7 +170,7 @@ REFUSED = {
         "SELECT * FROM panel",
         {"columns": ["id", "x"], "encode": {"series": "index"}},
         "SDDP-204",
-        "encode names 'series'",
+        "the column 'series' is not in what is kept",
     ),
     "an index for numbers": ("SELECT * FROM panel", {"encode": {"x": "index"}}, "SDDP-213", "'x'"),
     "fewer groups than ranks": (
@@ -216,7 +216,7 @@ def sides(outcome: Outcome, manifest: Manifest, key: str = "id") -> dict[str, se
 
 def test_test_rows_are_no_validation_rows_and_the_same_in_every_run(local_spark: Any, tmp_path: Path) -> None:
     first = sides(*run(local_spark, tmp_path, validation=0.1, test=0.2))
-    again = sides(*run(local_spark, tmp_path, validation=0.1, test=0.2, num_nodes=3, files_per_rank=2, shuffle=False))
+    again = sides(*run(local_spark, tmp_path, validation=0.1, test=0.2, num_nodes=3, shuffle=False))
     assert first == again
     assert sum(map(len, first.values())) == ROWS
     assert 130 < len(first[VALIDATION]) < 270
