@@ -190,9 +190,8 @@ def test_every_row_is_used_once_an_epoch_in_equal_steps_also_for_another_world_s
     num_nodes: int, local_spark: Any, manifest: str, tmp_path: Path
 ) -> None:
     # A stray file in the folder of the partitions changes nothing.
-    folder = Path(manifest.removeprefix("file://")).parent / "data"
-    split = next(path for path in folder.iterdir() if path.is_dir())
-    pq.write_table(pa.table({"a": [9.0], "b": [9.0], "y": [9.0], "id": [99_999]}), split / "stray.parquet")
+    stray = Path(manifest.removeprefix("file://")).parent / "data" / "part-00000-stray.parquet"
+    pq.write_table(pa.table({"a": [9.0], "b": [9.0], "y": [9.0], "id": [99_999]}), stray)
     try:
         trained(
             local_spark,
@@ -206,7 +205,7 @@ def test_every_row_is_used_once_an_epoch_in_equal_steps_also_for_another_world_s
             trainer={"max_epochs": 2},
         )
     finally:
-        (split / "stray.parquet").unlink()
+        stray.unlink()
     plan = Manifest.from_text(storage.read_text(manifest), manifest)
     expected = sorted(_ids(plan, manifest))
     for epoch in range(2):
