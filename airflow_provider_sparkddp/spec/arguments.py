@@ -26,8 +26,6 @@ class _Unknown:
 
 
 UNKNOWN: Final = _Unknown()
-# An empty field of the trigger form renders to "None" or "": for these types it can only mean "not set".
-EMPTY_IS_NONE = ("int", "float", "number", "bool", "columns", "name_or_names", "dict")
 
 
 @dataclass(frozen=True)
@@ -44,8 +42,13 @@ class Argument:
     default: Any = None
 
 
+def is_empty(value: Any) -> bool:
+    """Not set: None, or what an empty field of the trigger form renders to."""
+    return value is None or (isinstance(value, str) and value.strip() in ("", "None"))
+
+
 def check_arguments(declared: Mapping[str, Argument], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The known values, converted. Unknown ones are left out.
+    """The known values, converted; defaults for those that are not set. Unknown ones are left out.
 
     Raises:
         SparkDDPError: SDDP-101 for a missing argument, a wrong type, or a value below its minimum.
@@ -55,8 +58,8 @@ def check_arguments(declared: Mapping[str, Argument], values: Mapping[str, Any])
         value = values.get(name)
         if value is UNKNOWN:
             continue
-        if isinstance(value, str) and value.strip() in ("", "None") and argument.type in EMPTY_IS_NONE:
-            value = None
+        if argument.type != "any" and is_empty(value):
+            value = argument.default
         if value is None or (argument.required and argument.type == "any" and value in ("", {})):
             if argument.required:
                 raise SparkDDPError("SDDP-101", f"{name} is not set.", f"Set {name} ({EXPECTED[argument.type]}).")

@@ -21,7 +21,7 @@ def require_safe(names: Iterable[str]) -> None:
 
 
 def _unsafe(name: str) -> bool:
-    return name.lower().startswith(RESERVED) or "`" in name or "." in name or name != name.strip()
+    return name.lower().startswith(RESERVED) or "`" in name or "." in name or name != name.strip() or not name
 
 
 def require_single(names: Sequence[str], where: str) -> None:

@@ -40,7 +40,7 @@ ARGUMENTS: dict[str, dict[str, Argument]] = {
         "seed": Argument("int", required=True, minimum=0, maximum=2**32 - 1, default=0),
         "encode": Argument("dict"),
         "files_per_rank": Argument("int", required=True, minimum=1, maximum=10_000, default=1),
-        "row_group_rows": Argument("int", required=True, minimum=1, default=ROW_GROUP_ROWS),
+        "row_group_rows": Argument("int", required=True, minimum=1, maximum=2**31 - 1, default=ROW_GROUP_ROWS),
         "compression": Argument("str", required=True, default="snappy"),
         "writer": Argument("str", required=True, default="auto"),
         "compare_with": Argument("any"),

@@ -195,6 +195,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         "SDDP-203",
         'column "trips.price". Position: 8',
     ),
+    "an open parenthesis": (source(query="SELECT id FROM trips WHERE (id > 1"), "SDDP-203", "left open? Position: 34"),
     "a misspelt partition column": (in_parts("distanz", 0, 1), "SDDP-204", "it has: id, price, distance"),
     "a partition column of text": (in_parts("the Name", 0, 1), "SDDP-205", "'the Name' is of type string"),
     "a bound of another type": (in_parts("day", "0", "9"), "SDDP-101", "source['lower_bound']='0' is no date"),

@@ -319,3 +319,16 @@ def test_encoders_are_equal_bit_for_bit_for_any_number_of_ranks(local_spark: Any
     assert found[0] == found[1] == found[2]
     assert found[0]["c"]["values"] == sorted(f"c{i}" for i in range(17))
     assert found[0]["x"]["std"] == pytest.approx(1 / 7 / 12**0.5, rel=0.05)
+
+
+def test_a_column_without_any_value_is_told(local_spark: Any, tmp_path: Path) -> None:
+    outcome, _ = run(local_spark, tmp_path, {"sql": "SELECT id, cast(null AS double) AS x FROM range(50)"})
+    (line,) = [line for line in outcome.summary if "WARNING" in line]
+    assert "the column 'x' is null in all rows" in line
+
+
+def test_very_many_ranks_for_few_rows_are_refused_before_a_file_is_written(local_spark: Any, tmp_path: Path) -> None:
+    error = refused(local_spark, tmp_path, {"sql": "SELECT id FROM range(50)"}, num_nodes=99_999)
+    assert error.code == "SDDP-202"
+    assert "50 rows for 99,999 ranks" in error.message
+    assert list(tmp_path.rglob("*.parquet")) == []

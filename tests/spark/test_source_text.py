@@ -104,9 +104,17 @@ def test_with_a_schema_a_malformed_line_decides_on_no_type(local_spark: Any, fol
 def test_a_schema_that_is_not_the_header_s_is_refused(local_spark: Any, folder: Path) -> None:
     path = write(folder, {"a.csv": "id,x\n1,2\n", "b.csv": "id,x,y\n1,2,3\n"})
     of_one = of(f"{path}/a.csv", "csv", header="true") | {"schema": "x BIGINT, id DOUBLE"}
-    assert "CSV header" in refused(local_spark, of_one).message
-    both = of(path, "csv", "schemas", header="true") | {"schema": "x DOUBLE, id INT"}
+    error = refused(local_spark, of_one)
+    assert error.code == "SDDP-212"
+    assert "CSV header" in error.message
+    assert "source['tolerate']=['schemas']" in error.remedy
+    longer = of(f"{path}/a.csv", "csv", header="true") | {"schema": "id INT, x INT, z INT"}
+    assert refused(local_spark, longer).code == "SDDP-212"
+    both = of(path, "csv", "schemas", header="true") | {"schema": "X DOUBLE, id INT"}
     assert reading.read(local_spark, both).dtypes == [("id", "int"), ("x", "double"), ("y", "string")]
+    more = of(path, "csv", "schemas", "malformed", header="true") | {"schema": "x DOUBLE, id INT, none DATE"}
+    assert [row["none"] for row in rows(local_spark, more, "x", "y")] == [None, None]
+    assert found(local_spark, more)[0].startswith("Column 'y'")
     broken = of(path, "csv", header="true") | {"schema": "id BIGGINT"}
     error = refused(local_spark, broken)
     assert (error.code, "BIGGINT" in error.message) == ("SDDP-101", True)

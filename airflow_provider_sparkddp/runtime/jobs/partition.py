@@ -101,12 +101,14 @@ def _made(frame: Any, job: Job, outcome: Outcome) -> tuple[Prepared, Manifest]:
     with outcome.phase("check source", spark):
         prepared = _prepared(frame, settings)
     with outcome.phase("plan groups" if layout.binned else "plan files", spark), _told(spark, settings):
+        counts.require_enough(prepared.frame, settings, layout.files * len(layout.splits))
         placed = _placed(prepared, settings, layout)
     with outcome.phase("write partitions", spark), _told(spark, settings):
         written = write.written(_write(placed, folder, list(prepared.types), layout, writer), layout)
     with outcome.phase("describe files", spark), _told(spark, settings):
         found = write.described(spark, folder, written, prepared.types, settings["encode"] or {})
     counts.require_rows(found.files, settings)
+    prepared.lines += counts.null_lines(found.columns, sum(f.rows for f in found.files))
     if prepared.packing:
         prepared.lines += groups.changed_lines(prepared.packing, sum(f.rows for f in found.files))
     return prepared, _manifest(settings, found)
@@ -164,7 +166,7 @@ def _placed(prepared: Prepared, settings: Mapping[str, Any], layout: write.Layou
         return write.exchanged(frame, write.hashed(frame, layout.files, seed), layout) if settings["shuffle"] else frame
     ranks = settings["num_nodes"] * settings["devices"]
     packing = prepared.packing = groups.plan(frame, grouped, ranks, settings["files_per_rank"])
-    torn = any(isinstance(settings[split], Mapping) for split in (VALIDATION, TEST))
+    torn = [split for split in (VALIDATION, TEST) if isinstance(settings[split], Mapping)]
     prepared.lines += groups.lines(frame, packing, grouped, ranks, torn)
     joined, bins = groups.binned(frame, packing, grouped, layout.files)
     return write.exchanged(joined, bins, layout).sortWithinPartitions(*map(rows.quoted, [*grouped, *ordered]))

@@ -7,7 +7,33 @@ from typing import Any
 
 from airflow_provider_sparkddp.runtime.sources.reading import describe
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
-from airflow_provider_sparkddp.spec.manifests import SPLITS, TEST, TRAIN, VALIDATION, PartFile
+from airflow_provider_sparkddp.spec.manifests import SPLITS, TEST, TRAIN, VALIDATION, Column, PartFile
+
+# With more files than that, rows are counted first: to write that many takes longer than to read the source once more.
+MANY_FILES = 1000
+
+
+def require_enough(frame: Any, settings: Mapping[str, Any], files: int) -> None:
+    """Raises SparkDDPError SDDP-202 for fewer rows than ranks, before very many files are written for nothing."""
+    ranks = settings["num_nodes"] * settings["devices"]
+    if files <= MANY_FILES:
+        return
+    rows = frame.limit(ranks).count()
+    if 0 < rows < ranks:
+        raise SparkDDPError(
+            "SDDP-202",
+            f"{describe(settings['source'])} gave {rows:,} rows for {ranks:,} ranks.",
+            "Set num_nodes x devices to the number of ranks that train.",
+        )
+
+
+def null_lines(columns: Sequence[Column], rows: int) -> list[str]:
+    """A warning for each column without any value, as one that is misspelt in a schema has."""
+    return [
+        f"WARNING: the column {column.name!r} is null in all rows: is its name in the source, or in source['schema'], another?"
+        for column in columns
+        if rows and column.nulls == rows
+    ]
 
 
 def require_rows(files: Sequence[PartFile], settings: Mapping[str, Any]) -> None:

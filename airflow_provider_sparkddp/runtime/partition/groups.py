@@ -187,24 +187,24 @@ def changed_lines(packing: Packing, written: int) -> list[str]:
     ]
 
 
-def lines(frame: Any, packing: Packing, group_by: Sequence[str], world_size: int, torn: bool) -> list[str]:
+def lines(frame: Any, packing: Packing, group_by: Sequence[str], world_size: int, torn: Sequence[str]) -> list[str]:
     """For a person: how many groups there are and a rank has, and warnings.
 
     Args:
-        torn: whether a group may have rows in several splits: one without any for training is then worth a word.
+        torn: splits that go by rows, not by groups: a group that is in one of them and has none for training is worth a word.
     """
     ranks = packing.groups.reshape(world_size, -1).sum(axis=1)
     how = f", packed as {len(packing.keys):,} buckets of hashes" if packing.bucketed else ""
     counts = f"{ranks.min():,} to {ranks.max():,} a rank"
     told = f"{int(packing.groups.sum()):,} groups by {', '.join(group_by)}, {counts}{how}"
-    held_out = sum(packing.rows[split] for split in SPLITS if split != TRAIN)
+    held_out = sum((packing.rows[split] for split in torn), np.zeros(len(packing.keys), dtype=np.int64))
     untrained = int(((packing.rows[TRAIN] == 0) & (held_out > 0)).sum())
     warnings = (
         [f"WARNING: {untrained:,} groups have no row for training: all of theirs are held out."] if untrained else []
     )
     return [
         told,
-        *(warnings if torn and not packing.bucketed else []),
+        *(warnings if not packing.bucketed else []),
         *skew_lines(frame, packing, group_by, world_size),
     ]
 

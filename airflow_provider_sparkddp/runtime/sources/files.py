@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow_provider_sparkddp.runtime.sources import faults, headers
+from airflow_provider_sparkddp.spec.arguments import is_empty
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 
 # Read by lines, each of which may be malformed; and by footers, of which Spark believes one.
@@ -27,7 +28,7 @@ def read(spark: Any, source: Mapping[str, Any]) -> Any:
 
 def schema_of(source: Mapping[str, Any]) -> Any:
     """The user's own schema, or None. Raises SparkDDPError SDDP-101 in Spark's words."""
-    if not source.get("schema"):
+    if is_empty(source.get("schema")):
         return None
     from pyspark.errors import PySparkException
     from pyspark.sql.types import StructType
@@ -59,7 +60,7 @@ def options(source: Mapping[str, Any]) -> dict[str, Any]:
     if kind == "csv":
         # Otherwise the parser skips what isn't asked for, and with it that a line is too short or too long.
         own["columnPruning"] = "false"
-        if source.get("schema"):
+        if not is_empty(source.get("schema")):
             # Otherwise Spark gives the schema's names to whatever columns stand there.
             own["enforceSchema"] = "false"
     if kind in FOOTED and tolerates(source, "schemas"):

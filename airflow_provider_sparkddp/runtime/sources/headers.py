@@ -8,6 +8,7 @@ from functools import reduce
 from typing import Any
 
 from airflow_provider_sparkddp.runtime.sources import shapes
+from airflow_provider_sparkddp.spec.columns import RESERVED
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 
 # Each header is read by itself: files with more of them are no table.
@@ -26,6 +27,7 @@ def aligned(spark: Any, source: Mapping[str, Any], given: Mapping[str, Any], sch
     Raises:
         SparkDDPError: SDDP-212 for too many headers.
     """
+    from pyspark.sql import functions as F
     from pyspark.sql.types import StringType
 
     plain = spark.read.format("csv").options(**{**given, "inferSchema": "false"}).load(source["path"])
@@ -39,19 +41,22 @@ def aligned(spark: Any, source: Mapping[str, Any], given: Mapping[str, Any], sch
         )
     names = [spark_names([name for name, _ in shape.columns or ()]) for shape in found]
     types = {field.name: field.dataType for field in schema.fields} if schema is not None else None
-    known = types or inferred(spark, given, found, names)
-    besides = [] if types is None else _besides(types, names, plain.columns)
+    known = {name.lower(): kind for name, kind in (types or inferred(spark, given, found, names)).items()}
+    corrupt = lowered(given).get("columnnameofcorruptrecord")
+    besides = [corrupt] if corrupt and types and corrupt in types else []
     frames = [
-        _of_header(spark, source, given, shape, {name: known.get(name, StringType()) for name in [*header, *besides]})
+        _of_header(
+            spark, source, given, shape, {name: known.get(name.lower(), StringType()) for name in [*header, *besides]}
+        )
         for shape, header in zip(found, names, strict=True)
     ]
-    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
-
-
-def _besides(types: Mapping[str, Any], names: Sequence[Sequence[str]], plain: Sequence[str]) -> list[str]:
-    """The columns that are neither in a header nor in the folders' names."""
-    held = {name for header in names for name in header}
-    return [name for name in types if name not in held and name not in plain]
+    if corrupt and corrupt.startswith(RESERVED):
+        # Lines are counted by file: a union with columns that are missing would lose the files' names.
+        frames = [frame.select("*", "_metadata") for frame in frames]
+    together = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
+    held = {name.lower() for name in together.columns}
+    absent = {name: F.lit(None).cast(kind) for name, kind in (types or {}).items() if name.lower() not in held}
+    return together.withColumns(absent) if absent else together
 
 
 def _of_header(

@@ -23,7 +23,8 @@ _PASSING = ("08", "53", "40", "57")
 _NOT_SQL = object()
 # Spark asks for the schema of a query as that of a subquery; a database counts the signs of the whole.
 _BEFORE_QUERY = "SELECT * FROM ("
-_POSITION = re.compile(r"(\bPosition: )(\d+)")
+_POSITION = re.compile(r"\s*\bPosition: (\d+)")
+_ALIAS = "sparkddp_source"
 
 
 def read(spark: Any, source: Mapping[str, Any]) -> Any:
@@ -50,7 +51,7 @@ def jdbc_options(source: Mapping[str, Any]) -> dict[str, str]:
         )
     # Always as a subquery: Spark refuses its own option `query` together with a partition column.
     # On a line of its own, in case the query ends with a comment.
-    table = f"({source['query'].strip().rstrip(';')}\n) sparkddp_source" if "query" in source else source["table"]
+    table = f"({source['query'].strip().rstrip(';')}\n) {_ALIAS}" if "query" in source else source["table"]
     fetch_size = source.get("fetch_size")
     options = {
         "url": url,
@@ -178,8 +179,7 @@ def _sql_state(java: Any) -> Any:
 
 
 def _refusal(source: Mapping[str, Any], words: str, passing: bool) -> SparkDDPError:
-    if "query" in source:
-        words = _POSITION.sub(lambda found: f"{found[1]}{max(1, int(found[2]) - len(_BEFORE_QUERY))}", words)
+    words = _in_their_text(source, words)
     remedy = (
         "Check host and port of the connection, and whether the database runs and can be reached from Spark's hosts; "
         "Airflow's retries apply."
@@ -187,6 +187,15 @@ def _refusal(source: Mapping[str, Any], words: str, passing: bool) -> SparkDDPEr
         else "The words are the database's own: mend the table, query or connection that they name."
     )
     return SparkDDPError("SDDP-203", f"{describe(source)}: {words[:1000]}", remedy, {"retry": passing})
+
+
+def _in_their_text(source: Mapping[str, Any], words: str) -> str:
+    """The database counts in the text that Spark made around a table or query: only that of a query is the user's own."""
+    if "query" not in source:
+        return _POSITION.sub("", words).strip()
+    words = words.replace(f'at or near "{_ALIAS}"', "at its end: is a parenthesis or a quote left open?")
+    end = len(source["query"].strip().rstrip(";"))
+    return _POSITION.sub(lambda found: f" Position: {min(max(1, int(found[1]) - len(_BEFORE_QUERY)), end)}", words)
 
 
 def _no_driver(source: Mapping[str, Any]) -> SparkDDPError:

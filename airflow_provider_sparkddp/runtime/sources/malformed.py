@@ -38,7 +38,7 @@ def count(spark: Any, source: Mapping[str, Any], schema: Any = None) -> list[Mal
     from pyspark.sql import functions as F
 
     frame = _permissive(spark, source, schema)
-    columns = [name for name in frame.columns if name != CORRUPT]
+    columns = [name for name in frame.columns if name not in (CORRUPT, "_metadata")]
     place = F.struct("_metadata.file_block_start", F.monotonically_increasing_id())
     lines = frame.select(
         F.substring(CORRUPT, 1, LONG).alias("line"),

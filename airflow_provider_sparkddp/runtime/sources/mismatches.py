@@ -17,6 +17,13 @@ MISSING = "missing"
 INFERRED = (*files.TEXT, *files.FOOTED, "avro", "text", "xml")
 MALFORMED = re.compile(r"MALFORMED_RECORD_IN_PARSING|MALFORMED_CSV_RECORD|CANNOT_PARSE_JSON_FIELD|BadRecordException")
 DISAGREE = re.compile(r"CANNOT_MERGE_SCHEMAS|PARQUET_COLUMN_DATA_TYPE_MISMATCH|SchemaColumnConvertNotSupported")
+HEADER = re.compile(
+    r"CSV header does not conform to the schema|columns? in CSV header is not equal to number of fields"
+)
+HEADER_REMEDY = (
+    "Name all columns in the header's order in source['schema'], or set source['tolerate']=['schemas']: columns then go by their "
+    "names, whatever their order."
+)
 NO_INFERENCE = "spark.sql.sources.partitionColumnTypeInference.enabled"
 REMEDIES = {
     "schemas": "Write the files with one schema, or set source['tolerate']=['schemas']: columns are then matched by name, and "
@@ -68,6 +75,10 @@ def diagnose(spark: Any, source: Mapping[str, Any], error: Exception) -> SparkDD
     if "path" not in source:
         return None
     text = faults.whole(error)
+    if HEADER.search(text):
+        return SparkDDPError(
+            "SDDP-212", f"source['schema'] is not the header's. {faults.readable(error, 900)}", HEADER_REMEDY
+        )
     try:
         if MALFORMED.search(text):
             lines = _malformed(malformed.count(spark, source), "found")

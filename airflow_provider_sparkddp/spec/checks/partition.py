@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow_provider_sparkddp.spec import paths
-from airflow_provider_sparkddp.spec.arguments import UNKNOWN, convert
+from airflow_provider_sparkddp.spec.arguments import UNKNOWN, convert, is_empty
 from airflow_provider_sparkddp.spec.checks.source import check_source
 from airflow_provider_sparkddp.spec.checks.splits import check_splits, deciding_columns
 from airflow_provider_sparkddp.spec.checks.values import PLAIN, check_json, one_of, run_dir
@@ -34,6 +34,7 @@ def check_partition(arguments: dict[str, Any]) -> None:
     _check_files(arguments)
     _check_groups(arguments)
     check_splits(arguments)
+    _check_flags(arguments)
     _check_encode(arguments)
     for name, valid in (("compression", COMPRESSIONS), ("writer", WRITERS)):
         if name in arguments:
@@ -109,6 +110,19 @@ def _check_groups(arguments: Mapping[str, Any]) -> None:
         )
 
 
+def _check_flags(arguments: Mapping[str, Any]) -> None:
+    """A boolean column that decides a split is constant in each, and left out: nothing else can go by it."""
+    for split in ("validation", "test"):
+        flag = arguments[split].get("column") if isinstance(arguments.get(split), Mapping) else None
+        for name in ("group_by", "order_by", "encode"):
+            if isinstance(flag, str) and flag in (arguments.get(name) or ()):
+                raise SparkDDPError(
+                    "SDDP-101",
+                    f"{name} names {flag!r}, which {split}={dict(arguments[split])!r} takes out of the files.",
+                    f"Leave it out of {name}, or keep a copy by columns={{'copy': '{flag}', …}}.",
+                )
+
+
 def _check_encode(arguments: Mapping[str, Any]) -> None:
     encode, columns = arguments.get("encode") or {}, arguments.get("columns")
     for column, kind in encode.items():
@@ -121,8 +135,16 @@ def _check_encode(arguments: Mapping[str, Any]) -> None:
         require_present(list(encode), kept, "what is kept", "encode, or add it to columns")
 
 
-def _check_drift(arguments: Mapping[str, Any]) -> None:
+def _check_drift(arguments: dict[str, Any]) -> None:
+    if "compare_with" in arguments and is_empty(arguments["compare_with"]):
+        arguments["compare_with"] = None
     drift, earlier = arguments.get("drift") or {}, arguments.get("compare_with")
+    if isinstance(earlier, Mapping) and "manifest" not in earlier:
+        raise SparkDDPError(
+            "SDDP-101",
+            f"compare_with has the keys {', '.join(map(repr, earlier))}.",
+            "Give the output of a partition task, or the path of a manifest.json.",
+        )
     if isinstance(earlier, str) and not earlier.lstrip().startswith("{"):
         paths.absolute_uri(earlier, "compare_with")
     if drift and "compare_with" in arguments and not arguments["compare_with"]:

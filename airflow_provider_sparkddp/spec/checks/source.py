@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_provider_sparkddp.spec.arguments import UNKNOWN, convert
+from airflow_provider_sparkddp.spec import sql
+from airflow_provider_sparkddp.spec.arguments import UNKNOWN, convert, is_empty
 from airflow_provider_sparkddp.spec.checks.values import import_path, one_of
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.secrets import refuse_secret_text, refuse_secrets
@@ -36,10 +36,6 @@ SOURCE_KEYS: dict[str, tuple[str, ...]] = {
 TOLERABLE = ("schemas", "malformed", "partition_types")
 # Formats whose files tell no types.
 SCHEMALESS = ("csv", "json")
-# How a query of Spark SQL begins; all else is a command, which would change something or tell of it.
-QUERY = re.compile(
-    r"(\s|--[^\n]*\n|/\*.*?\*/)*(\(|(select|with|from|values|table|map|reduce)\b)", re.IGNORECASE | re.DOTALL
-)
 # number -> its least value
 NUMBERS = {"num_partitions": 1, "fetch_size": 0}
 NOT_TEXT = ("options", "kwargs", "tolerate", "lower_bound", "upper_bound", *NUMBERS)
@@ -54,20 +50,23 @@ def check_source(source: Mapping[str, Any]) -> None:
             refuse_secrets(f"source[{key!r}]", convert(f"source[{key!r}]", value, "dict") or None, SOURCE_SECRETS)
         elif key in NUMBERS:
             _number(f"source[{key!r}]", value, NUMBERS[key])
-        elif key not in NOT_TEXT and not (key == "path" and isinstance(value, list)):
+        elif key not in NOT_TEXT and not (key == "path" and isinstance(value, list)) and not _unset(key, value):
             _text(f"source[{key!r}]", value)
     if kind == "path":
         _check_files(source)
     if kind == "jdbc_conn_id":
         _check_jdbc(source)
-    if isinstance(source.get("sql"), str) and not QUERY.match(source["sql"]):
-        raise SparkDDPError(
-            "SDDP-101",
-            f"source['sql'] begins with {source['sql'].split()[0]!r}: it is no query, and could change what is stored.",
-            "Write SELECT … (or WITH … SELECT …); run other statements in a task of their own before this one.",
-        )
+    if isinstance(source.get("sql"), str):
+        sql.require_query("source['sql']", source["sql"])
+    if isinstance(source.get("query"), str):
+        sql.require_no_command("source['query']", source["query"])
     if isinstance(source.get("callable"), str):
         import_path("source['callable']", source["callable"])
+
+
+def _unset(key: str, value: Any) -> bool:
+    """An empty field of the trigger form, where a key may also be left out."""
+    return key == "schema" and is_empty(value)
 
 
 def _text(name: str, value: Any) -> None:
@@ -101,10 +100,11 @@ def _check_files(source: Mapping[str, Any]) -> None:
             "SDDP-101", "source has a path and no format.", "Add 'format': 'csv' (or parquet, json, orc)."
         )
     if isinstance(source["path"], list):
-        convert("source['path']", source["path"], "names")
+        for path in convert("source['path']", source["path"], "names"):
+            _text("a path of source['path']", path)
         if not source["path"]:
             raise SparkDDPError("SDDP-101", "source['path'] is an empty list.", "Name at least one path.")
-    if source.get("schema") and str(source["format"]).lower() not in SCHEMALESS:
+    if not is_empty(source.get("schema")) and str(source["format"]).lower() not in SCHEMALESS:
         raise SparkDDPError(
             "SDDP-101",
             f"source['schema'] is set, and {source['format']} files tell their schema themselves.",

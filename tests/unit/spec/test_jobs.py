@@ -76,7 +76,18 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("partition", {"source": {"format": "csv", "path": []}}, "SDDP-101", "an empty list"),
     ("partition", {"source": {"format": "csv", "path": "file:///x", "tolerate": ["all"]}}, "SDDP-101", "malformed"),
     ("partition", {"columns": {"a": 1}}, "SDDP-101", "name -> SQL expression"),
-    ("partition", {"where": ""}, "SDDP-101", "where"),
+    ("partition", {"where": 7.5, "columns": [""]}, "SDDP-204", "the column ''"),
+    ("partition", {"compare_with": {"a": 1}}, "SDDP-101", "compare_with has the keys 'a'"),
+    ("partition", {"row_group_rows": 10**15}, "SDDP-101", "too large"),
+    (
+        "partition",
+        {"validation": {"column": "v"}, "group_by": "v"},
+        "SDDP-101",
+        "group_by names 'v', which validation=",
+    ),
+    ("partition", {"test": {"column": "v"}, "encode": {"v": "index"}}, "SDDP-101", "encode names 'v', which test="),
+    ("partition", {"source": {"format": "csv", "path": ["file:///a", ""]}}, "SDDP-101", "a path of source['path']"),
+    ("partition", {"source": {"jdbc_conn_id": "db", "query": "DELETE FROM t"}}, "SDDP-101", "holds 'DELETE'"),
     ("partition", {"sample": 1.5}, "SDDP-101", "sample=1.5"),
     ("partition", {"limit": 0}, "SDDP-101", "limit=0"),
     ("partition", {"order_by": ["ds"]}, "SDDP-101", "without group_by"),
@@ -316,6 +327,9 @@ def test_reuse_of_a_source_that_tells_no_state_needs_the_users_word_for_it(sourc
 @pytest.mark.parametrize(
     "sql",
     [
+        "SELECT 'insert into' AS a, `merge into`, update, delete FROM t -- insert into x",
+        "\ufeffselect 1",
+        "SELECT * FROM (SELECT 1) AS t WHERE note = 'it''s ) delete from'",
         "-- flights\nselect 1",
         "/* of\nold */ WITH a AS (SELECT 1) SELECT * FROM a",
         "(SELECT 1) UNION (SELECT 2)",
@@ -335,3 +349,30 @@ def test_what_is_split_grouped_or_sorted_by_may_be_encoded_without_standing_in_c
 def test_splits_that_leave_rows_to_each_other_are_taken() -> None:
     later = {"after": {"column": "ds", "value": "2013-12-01"}}
     assert jobs.check("partition", PARTITION | {"validation": AFTER, "test": later})["test"] == later
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "WITH a AS (SELECT 1 x) INSERT OVERWRITE DIRECTORY 'file:///x' USING parquet SELECT * FROM a",
+        "FROM (SELECT 1 AS x) INSERT INTO t SELECT x",
+        "WITH a AS (SELECT 1) DELETE FROM t",
+        "WITH a AS (SELECT 1) UPDATE s.t AS u SET x = 1",
+        "WITH a AS (SELECT 1) MERGE INTO t USING a ON true WHEN MATCHED THEN DELETE",
+        "-- 'quote\nDROP TABLE x",
+        "-- only",
+    ],
+)
+def test_sql_that_writes_is_no_source(sql: str) -> None:
+    with refused("SDDP-101", "source['sql'] holds"):
+        jobs.check("partition", PARTITION | {"source": {"sql": sql}})
+
+
+@pytest.mark.parametrize("empty", ["", "None", "  "])
+def test_an_empty_field_of_the_trigger_form_is_not_set(empty: str) -> None:
+    """The default where there is one, and otherwise nothing."""
+    names = [name for name in jobs.ARGUMENTS["partition"] if name not in ("source", "storage_conn_id")]
+    source = {"format": "csv", "path": "file:///x", "schema": empty}
+    checked = jobs.check("partition", {"source": source} | dict.fromkeys(names, empty))
+    known = jobs.defaults("partition") | {"validation": None}
+    assert {name: checked[name] for name in names} == {name: known.get(name) for name in names}
