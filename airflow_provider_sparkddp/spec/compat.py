@@ -1,10 +1,11 @@
-"""What is refused, in tables: each entry with its reason and remedy. The parse-time check and the cluster read the same tables."""
+"""Which Trainer arguments are taken, converted or refused, each with its reason and remedy; the three seams stand in seams.py."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from airflow_provider_sparkddp.spec import seams
 from airflow_provider_sparkddp.spec.arguments import UNKNOWN, convert
 from airflow_provider_sparkddp.spec.errors import SparkDDPError, nearest
 
@@ -87,31 +88,6 @@ NOT_BUILT_TRAINER: dict[str, str] = {
     "fast_dev_run": "runs a few batches only (use limit_train_batches, limit_val_batches and max_epochs=1)",
 }
 
-ACCELERATORS = ("auto", "cpu", "cuda", "gpu")
-STRATEGIES = ("auto", "ddp", "ddp_find_unused_parameters_true")
-# precision -> accelerators that it runs on as it says
-PRECISIONS: dict[str, tuple[str, ...]] = {
-    "32-true": ("auto", "cpu", "cuda", "gpu"),
-    "64-true": ("auto", "cpu", "cuda", "gpu"),
-    "bf16-mixed": ("auto", "cpu", "cuda", "gpu"),
-    "bf16-true": ("auto", "cpu", "cuda", "gpu"),
-    "16-mixed": ("cuda", "gpu"),
-    "16-true": ("cuda", "gpu"),
-}
-PRECISION_REASON = {
-    "16-mixed": "on a CPU Lightning quietly runs it as bf16-mixed",
-    "16-true": "on a CPU Adam's epsilon underflows in float16 and the weights become NaN",
-}
-# Names of earlier days -> the successor.
-FORMER: dict[str, str] = {
-    "dp": "ddp",
-    "ddp2": "ddp",
-    "ddp_spawn": "ddp (each rank is a Spark task; nothing has to be spawned)",
-    "ddp_fork": "ddp (each rank is a Spark task; nothing has to be forked)",
-    "ddp_sharded": "ddp",
-    "horovod": "ddp",
-}
-
 
 def check_not_built(kind: str, arguments: Mapping[str, Any]) -> None:
     """Raises SparkDDPError SDDP-102 for an argument that is set and does nothing yet: never ignored."""
@@ -149,43 +125,5 @@ def check_trainer(trainer: Mapping[str, Any]) -> dict[str, Any]:
                 f"trainer[{name!r}] {NOT_BUILT_TRAINER[name]}, and this version can't do that yet.",
                 f"Leave {name} out.",
             )
-    _check_seams(converted)
+    seams.check(converted)
     return converted
-
-
-def _check_seams(trainer: Mapping[str, Any]) -> None:
-    accelerator = trainer.get("accelerator", "auto")
-    if accelerator not in (*ACCELERATORS, UNKNOWN, None):
-        remedy = "Use cuda (or cpu)." if accelerator in ("tpu", "mps") else nearest(str(accelerator), ACCELERATORS)
-        raise _refused(
-            "accelerator", accelerator, ACCELERATORS, "Spark assigns GPUs to tasks, no other device.", remedy
-        )
-    strategy = trainer.get("strategy", "auto")
-    if strategy is not UNKNOWN and strategy is not None and strategy not in STRATEGIES:
-        successor = FORMER.get(str(strategy))
-        remedy = f"Use {successor}." if successor else nearest(str(strategy), STRATEGIES)
-        raise _refused("strategy", strategy, STRATEGIES, "it can't run with one Spark task a rank yet.", remedy)
-    precision = normal_precision(trainer.get("precision"))
-    if precision is UNKNOWN or accelerator is UNKNOWN:
-        return
-    if not isinstance(precision, str) or precision not in PRECISIONS:
-        raise _refused(
-            "precision", precision, tuple(PRECISIONS), "it is not known.", nearest(str(precision), PRECISIONS)
-        )
-    if (accelerator or "auto") not in PRECISIONS[precision]:
-        reason = f"with accelerator={accelerator or 'auto'!r}: {PRECISION_REASON[precision]}."
-        raise _refused("precision", precision, tuple(PRECISIONS), reason, "Use bf16-mixed, or accelerator='cuda'.")
-
-
-def normal_precision(precision: Any) -> Any:
-    """Lightning's short forms (32, "16", "bf16") by their full names."""
-    short = {"None": "32-true", "32": "32-true", "64": "64-true", "16": "16-mixed", "bf16": "bf16-mixed"}
-    return precision if precision is UNKNOWN else short.get(str(precision), precision)
-
-
-def _refused(name: str, value: Any, valid: tuple[str, ...], reason: str, remedy: str) -> SparkDDPError:
-    return SparkDDPError(
-        "SDDP-104",
-        f"trainer[{name!r}]={value!r} is refused: {reason}",
-        f"{remedy.strip()} Allowed: {', '.join(valid)}.".strip(),
-    )

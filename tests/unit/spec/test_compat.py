@@ -23,9 +23,6 @@ def test_the_tables_name_only_what_exists() -> None:
     assert {*compat.DECIDED_BY_OPERATOR, *compat.NOT_BUILT_TRAINER} <= set(compat.TRAINER_ARGUMENTS)
     assert set(compat.TRAINER_ARGUMENTS.values()) <= set(CONVERTERS)
     assert all(name in jobs.ARGUMENTS[kind] for kind, name in compat.NOT_BUILT)
-    # Where a format doesn't run as it says, the reason stands beside it.
-    refused_somewhere = {name for name, where in compat.PRECISIONS.items() if set(where) != set(compat.ACCELERATORS)}
-    assert refused_somewhere == set(compat.PRECISION_REASON)
 
 
 @pytest.mark.parametrize(
@@ -62,54 +59,6 @@ def test_texts_are_converted_by_the_declared_types() -> None:
     # For Lightning 1 is one batch and 1.0 all of them.
     assert type(converted["limit_train_batches"]) is int
     assert type(check_trainer({"limit_train_batches": "1.0"})["limit_train_batches"]) is float
-
-
-@pytest.mark.parametrize(
-    ("trainer", "told"),
-    [
-        ({"accelerator": "tpu"}, "Use cuda"),
-        ({"accelerator": "mps"}, "Use cuda"),
-        ({"accelerator": "cude"}, "Did you mean 'cuda'?"),
-        ({"strategy": "ddp_spawn"}, "each rank is a Spark task"),
-        ({"strategy": "dp"}, "Use ddp."),
-        ({"strategy": "fsdp"}, "Allowed: auto, ddp"),
-        ({"strategy": {"$import": "a.b:C"}}, "Allowed: auto, ddp"),
-        ({"precision": "bf16-mixd"}, "Did you mean 'bf16-mixed'?"),
-        ({"precision": ["32"]}, "not known"),
-        ({"precision": 8}, "not known"),
-        ({"precision": "16-mixed"}, "quietly runs it as bf16-mixed"),
-        ({"precision": "16-true", "accelerator": "cpu"}, "become NaN"),
-        ({"precision": 16, "accelerator": None}, "accelerator='cuda'"),
-    ],
-    ids=str,
-)
-def test_a_combination_that_is_refused_says_why_and_what_to_use(trainer: dict[str, Any], told: str) -> None:
-    with refused("SDDP-104", told, "Allowed: "):
-        check_trainer(trainer)
-
-
-@pytest.mark.parametrize("name", compat.FORMER)
-def test_a_strategy_of_earlier_days_is_refused_naming_its_successor(name: str) -> None:
-    with refused("SDDP-104", name, compat.FORMER[name]):
-        check_trainer({"strategy": name})
-
-
-@pytest.mark.parametrize("precision", compat.PRECISIONS)
-@pytest.mark.parametrize("accelerator", compat.ACCELERATORS)
-def test_every_pair_of_the_table_is_taken_or_refused_with_its_reason(precision: str, accelerator: str) -> None:
-    trainer = {"precision": precision, "accelerator": accelerator, "strategy": "ddp"}
-    if accelerator in compat.PRECISIONS[precision]:
-        assert check_trainer(trainer) == trainer
-    else:
-        with refused("SDDP-104", compat.PRECISION_REASON[precision]):
-            check_trainer(trainer)
-
-
-@pytest.mark.parametrize(
-    ("short", "full"), [(None, "32-true"), (32, "32-true"), ("64", "64-true"), (16, "16-mixed"), ("bf16", "bf16-mixed")]
-)
-def test_lightnings_short_names_of_precisions_mean_the_same(short: Any, full: str) -> None:
-    assert compat.normal_precision(short) == full
 
 
 @pytest.mark.parametrize("name", ["accelerator", "strategy", "precision", "max_epochs", "logger"])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_sparkddp.spec.compat import normal_precision
+from airflow_provider_sparkddp.spec.seams import normal
 
 
 def build(requested: Any) -> str:
     """The full name for Trainer(precision=…)."""
-    return str(normal_precision(requested))
+    return str(normal("precision", requested))
 
 
 def input_dtype(precision: str) -> Any:
