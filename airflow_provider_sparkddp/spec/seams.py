@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from airflow_provider_sparkddp.spec.arguments import UNKNOWN
@@ -45,6 +46,7 @@ PRECISIONS: dict[str, str] = {
     "transformer-engine": "float8 by NVIDIA's Transformer Engine, weights in bfloat16",
     "transformer-engine-float16": "float8 by NVIDIA's Transformer Engine, weights in float16",
 }
+VALUES: dict[str, dict[str, str]] = {"accelerator": ACCELERATORS, "strategy": STRATEGIES, "precision": PRECISIONS}
 # Another name of the same value, as Lightning has it.
 SYNONYMS: dict[str, dict[str, str]] = {
     "accelerator": {"gpu": "cuda", "None": "auto"},
@@ -161,13 +163,13 @@ RULES: tuple[Rule, ...] = (
 
 def combinations() -> Iterator[tuple[str, str, str]]:
     """Every accelerator, strategy and precision of the tables."""
-    yield from ((a, s, p) for a in ACCELERATORS for s in STRATEGIES for p in PRECISIONS)
+    yield from product(*VALUES.values())
 
 
 def is_built(accelerator: str, strategy: str, precision: str) -> bool:
     """Whether this version can run it, if it is allowed."""
-    chosen = {"accelerator": accelerator, "strategy": strategy, "precision": precision}
-    return not any(value in NOT_BUILT[name] for name, value in chosen.items())
+    chosen = zip(VALUES, (accelerator, strategy, precision), strict=True)
+    return not any(value in NOT_BUILT[name] for name, value in chosen)
 
 
 def refusal(accelerator: str, strategy: str, precision: str) -> Rule | None:
@@ -192,16 +194,15 @@ def normal(name: str, value: Any) -> Any:
 
 def check(trainer: Mapping[str, Any]) -> None:
     """Raises SparkDDPError SDDP-104 for values or combinations that are refused, SDDP-102 for what isn't built yet."""
-    chosen = {name: normal(name, trainer.get(name)) for name in SYNONYMS}
-    for name, known in (("accelerator", ACCELERATORS), ("strategy", STRATEGIES), ("precision", PRECISIONS)):
+    chosen = {name: normal(name, trainer.get(name)) for name in VALUES}
+    for name, known in VALUES.items():
         _require_known(name, chosen[name], known)
     if UNKNOWN not in chosen.values() and (rule := refusal(**chosen)):
         named = ", ".join(f"{name}={value!r}" for name, value in chosen.items())
         raise SparkDDPError("SDDP-104", f"trainer has {named}, which is refused: {rule.reason}.", rule.remedy)
     for name, value in chosen.items():
         if value in NOT_BUILT[name]:
-            known = {"accelerator": ACCELERATORS, "strategy": STRATEGIES, "precision": PRECISIONS}[name]
-            able = ", ".join(each for each in known if each not in NOT_BUILT[name])
+            able = ", ".join(each for each in VALUES[name] if each not in NOT_BUILT[name])
             raise SparkDDPError(
                 "SDDP-102", f"trainer[{name!r}]={value!r}: this version can't do that yet.", f"Use one of: {able}."
             )

@@ -108,9 +108,10 @@ def _made(frame: Any, job: Job, outcome: Outcome) -> tuple[Prepared, Manifest]:
     with outcome.phase("describe files", spark), _told(spark, settings):
         found = write.described(spark, folder, written, prepared.types, settings["encode"] or {})
     counts.require_rows(found.files, settings)
-    prepared.lines += counts.null_lines(found.columns, sum(f.rows for f in found.files))
+    total = sum(f.rows for f in found.files)
+    prepared.lines += counts.null_lines(found.columns, total)
     if prepared.packing:
-        prepared.lines += groups.changed_lines(prepared.packing, sum(f.rows for f in found.files))
+        prepared.lines += groups.changed_lines(prepared.packing, total)
     return prepared, _manifest(settings, found)
 
 

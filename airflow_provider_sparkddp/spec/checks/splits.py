@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_provider_sparkddp.spec.arguments import UNKNOWN, convert
+from airflow_provider_sparkddp.spec.arguments import UNKNOWN, convert, is_empty
 from airflow_provider_sparkddp.spec.checks.values import PLAIN, check_json
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 
@@ -31,9 +31,7 @@ def check_splits(arguments: dict[str, Any]) -> None:
 
 def check_split(name: str, value: Any) -> Any:
     """A fraction, {"after": {"column", "value"}}, {"last_per_group": rows} or {"column": name}; None for no such rows."""
-    if isinstance(value, str) and value.strip() in ("", "None"):
-        return None
-    if value is None:
+    if is_empty(value):
         return None
     if isinstance(value, str) and value.strip().startswith("{"):
         value = convert(name, value, "dict")

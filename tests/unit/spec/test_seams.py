@@ -11,13 +11,11 @@ from airflow_provider_sparkddp.spec.arguments import UNKNOWN
 from airflow_provider_sparkddp.spec.compat import check_trainer
 from tests.support.refusals import refused
 
-TABLES = {"accelerator": seams.ACCELERATORS, "strategy": seams.STRATEGIES, "precision": seams.PRECISIONS}
-
 
 def test_every_combination_is_taken_or_refused_with_its_reason() -> None:
     taken, refusals, later = 0, 0, 0
     for values in seams.combinations():
-        trainer = dict(zip(TABLES, values, strict=True))
+        trainer = dict(zip(seams.VALUES, values, strict=True))
         rule = seams.refusal(*values)
         if rule:
             refusals += 1
@@ -96,6 +94,6 @@ def test_lightning_s_other_names_mean_the_same(name: str, short: Any, full: str)
     assert seams.normal(name, full) == full
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", seams.VALUES)
 def test_what_is_known_later_passes_now(name: str) -> None:
     assert check_trainer({name: UNKNOWN, "max_epochs": 1}) == {name: UNKNOWN, "max_epochs": 1}
