@@ -3,7 +3,7 @@
     python -m tools.docs            writes them
     python -m tools.docs --check    exits with 1 when one is out of date
 
-docs/reference/errors.md is made as a whole. In the other pages what stands between `<!-- begin NAME -->` and
+docs/reference/errors.md and combinations.md are made as a whole. In the other pages what stands between `<!-- begin NAME -->` and
 `<!-- end NAME -->` is replaced.
 """
 
@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from airflow_provider_sparkddp.spec import compat, errors, jobs
+from tools import combinations
 from tools.error_texts import TEXTS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -180,7 +181,7 @@ def pages() -> dict[str, str]:
     """Page -> what it should hold."""
     replacements = blocks()
     made = {page: filled((ROOT / page).read_text(), replacements) for page in FILLED_PAGES}
-    return {ERRORS_PAGE: errors_page(), **made}
+    return {ERRORS_PAGE: errors_page(), combinations.PAGE: combinations.page(), **made}
 
 
 def main() -> int:

@@ -238,6 +238,12 @@ TEXTS: dict[str, Explanation] = {
         "Give `packages` (Maven coordinates) or `jars` to the operator, or install the jar on the cluster; the message names it. "
         "Partitions can be written without one: `writer='arrow'`, see [object stores](../how-to/object-stores.md).",
     ),
+    "SDDP-311": Explanation(
+        "A rank needs a package that its executor lacks, or that is of another version than on the other ranks.",
+        "`strategy='deepspeed_stage_2'` without DeepSpeed, a precision without its package; executors that were set up at "
+        "different times.",
+        "Install the package on the executors, or send a packed environment with `archives`.",
+    ),
     "SDDP-401": Explanation(
         "An import path (`model`, a source's `callable`, or a `$import`) cannot be imported where the job runs.",
         "Its file is not in `py_files` and its package is not installed there; the module itself raises while it is "
@@ -276,6 +282,17 @@ TEXTS: dict[str, Explanation] = {
         "every pair of rows, with only a warning from torch.",
         "A last layer with one output whose dimension is kept.",
         "Return the shape (rows,) from `forward`, for example by `.squeeze(-1)`: `y` has the shape (rows,).",
+    ),
+    "SDDP-408": Explanation(
+        "The strategy asks something of the module that it doesn't have.",
+        "`strategy='model_parallel'` shards the layers that the module's `configure_model` names, and it has no such method.",
+        "Write `configure_model`, which calls `fully_shard` for the layers, or use `ddp`, which needs nothing.",
+    ),
+    "SDDP-409": Explanation(
+        "An object written as `{'$import': …}` in `trainer` is of another kind than its place asks for.",
+        "A class of `lightning.pytorch` beside a model of `pytorch_lightning`, which don't take each other's objects; a class that "
+        "extends nothing of Lightning's; an accelerator that says that it isn't available on the executor.",
+        "Extend the class that the message names.",
     ),
     "SDDP-501": Explanation(
         "There is no whole model in the folder: model.json is missing or changed, or a file that it lists is missing, "

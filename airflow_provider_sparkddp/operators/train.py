@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from airflow_provider_sparkddp.operators.base import OnSpark
-from airflow_provider_sparkddp.spec import jobs
+from airflow_provider_sparkddp.spec import jobs, seams
 from airflow_provider_sparkddp.spec.jobs import CodeRef
 from airflow_provider_sparkddp.spec.manifests import require_trainable
 from airflow_provider_sparkddp.spec.references import manifest_uri, named_modules
@@ -102,11 +102,9 @@ class SparkDDPTrainOperator(OnSpark):
         manifest = read_manifest(uri)
         require_trainable(manifest, roles)
         alias = checked["alias"] or checked["model"].rpartition(":")[2].rpartition(".")[2]
-        filled = {
-            "num_nodes": checked["num_nodes"] or manifest.num_nodes,
-            "devices": checked["devices"] or manifest.devices,
-            "model_kwargs": checked["model_kwargs"] or {},
-        }
+        num_nodes, devices = checked["num_nodes"] or manifest.num_nodes, checked["devices"] or manifest.devices
+        seams.require_ranks(checked["trainer"] or {}, num_nodes * devices)
+        filled = {"num_nodes": num_nodes, "devices": devices, "model_kwargs": checked["model_kwargs"] or {}}
         return {**checked, **filled, "manifest": uri, "alias": alias}, ()
 
     def passed_on(

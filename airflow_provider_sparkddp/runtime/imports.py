@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import platform
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,6 +29,14 @@ def import_object(path: str, what: str) -> Any:
             "Give the file or folder that holds it in py_files (or put it on sys.path), or install its package where this runs.",
         ) from error
     return found
+
+
+def require_package(module: str, wanted_by: str, remedy: str) -> None:
+    """Raises SparkDDPError SDDP-311 when an optional package isn't installed where this runs."""
+    if importlib.util.find_spec(module) is None:
+        raise SparkDDPError(
+            "SDDP-311", f"{wanted_by} needs the package {module!r}, and {platform.node()} has none.", remedy
+        )
 
 
 def build(value: Any, what: str) -> Any:

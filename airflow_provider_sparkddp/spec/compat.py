@@ -11,7 +11,7 @@ from airflow_provider_sparkddp.spec.errors import SparkDDPError, nearest
 
 # Lightning 2.6's Trainer arguments and the type that a text from a template is converted to.
 TRAINER_ARGUMENTS: dict[str, str] = {
-    "accelerator": "str",
+    "accelerator": "any",
     "strategy": "any",
     "devices": "any",
     "num_nodes": "int",
@@ -66,6 +66,26 @@ DECIDED_BY_OPERATOR: dict[str, str] = {
     "model_registry": "Leave it out: the exported model lies where ModelExportOperator puts it.",
 }
 
+# Arguments that Lightning's Trainer had in earlier days -> what to set instead.
+FORMER_ARGUMENTS: dict[str, str] = {
+    "amp_backend": "Use precision='16-mixed' or 'bf16-mixed' (torch's own; apex and the choice between the two are gone).",
+    "amp_level": "Use precision='16-true' or '16-mixed'; apex's levels are gone.",
+    "gpus": "Set accelerator='cuda' and the operator's devices.",
+    "auto_select_gpus": "Leave it out: Spark assigns the GPUs.",
+    "tpu_cores": "Leave it out: Spark assigns no TPUs to tasks.",
+    "num_processes": "Set accelerator='cpu' and the operator's devices.",
+    "distributed_backend": "Use strategy, and accelerator for the hardware.",
+    "auto_lr_find": "Set the operator's tune={'lr': True}.",
+    "auto_scale_batch_size": "Set the operator's tune={'batch_size': 'power'}.",
+    "replace_sampler_ddp": "Leave it out: every rank already reads its own rows and no other's.",
+    "resume_from_checkpoint": "Leave it out: set the operator's init_from to start from earlier weights.",
+    "checkpoint_callback": "Set the operator's best_weights to keep the best epoch's weights.",
+    "terminate_on_nan": "Set the operator's on_nan.",
+    "progress_bar_refresh_rate": "Leave it out: the task's log tells the progress.",
+    "weights_summary": "Use enable_model_summary.",
+    "track_grad_norm": "Log it in the module's on_before_optimizer_step.",
+}
+
 # (operator kind, argument) -> what it will do; refused with SDDP-102 until it does.
 NOT_BUILT: dict[tuple[str, str], str] = {
     ("partition", "storage_conn_id"): "takes storage credentials from an Airflow connection",
@@ -108,6 +128,10 @@ def check_trainer(trainer: Mapping[str, Any]) -> dict[str, Any]:
     """
     converted: dict[str, Any] = {}
     for name, value in trainer.items():
+        if name in FORMER_ARGUMENTS:
+            raise SparkDDPError(
+                "SDDP-103", f"trainer[{name!r}] is of Lightning's earlier days.", FORMER_ARGUMENTS[name]
+            )
         if name not in TRAINER_ARGUMENTS:
             raise SparkDDPError(
                 "SDDP-103",

@@ -58,6 +58,7 @@ CODES: dict[str, Code] = {
     "SDDP-308": Code("Spark could not run the job", retry=True),
     "SDDP-309": Code("The job was cancelled", retry=True),
     "SDDP-310": Code("Spark lacks a package for the source or the storage"),
+    "SDDP-311": Code("A package is missing on an executor, or of another version than elsewhere"),
     # 4xx: training
     "SDDP-401": Code("The model cannot be imported"),
     "SDDP-402": Code("The model is not a LightningModule"),
@@ -66,6 +67,8 @@ CODES: dict[str, Code] = {
     "SDDP-405": Code("A rank was lost", retry=True),
     "SDDP-406": Code("The loss is NaN or infinite"),
     "SDDP-407": Code("Output and target differ in shape"),
+    "SDDP-408": Code("The model lacks what the strategy needs"),
+    "SDDP-409": Code("An object of your own that is not what its place asks for"),
     # 5xx: models and validation
     "SDDP-501": Code("An exported file is missing, truncated or foreign"),
     "SDDP-502": Code("A class outside of trusted_modules"),

@@ -1,6 +1,7 @@
 """Hardware, strategy and precision: three independent settings, and one table that says which combinations are refused.
 
-From it come the check while a DAG is parsed and the tests that walk every combination.
+From it come the check while a DAG is parsed, docs/reference/combinations.md, and the tests that walk every combination. Each of
+the three may also be a user's own, written {"$import": "pkg.mod:Class", "kwargs": {…}}: no rule names it, so none refuses it.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ ACCELERATORS: dict[str, str] = {
     "tpu": "Google's TPU",
 }
 STRATEGIES: dict[str, str] = {
-    "auto": "ddp",
-    "single_device": "one rank, no process group's work",
+    "auto": "ddp; with one rank, single_device",
+    "single_device": "one rank, which talks to nobody",
     "ddp": "each rank holds the model; gradients are averaged at each step",
     "ddp_find_unused_parameters_true": "ddp for models that leave parameters unused in some steps",
     "ddp_fp16_compress": "ddp whose gradients travel as float16",
@@ -45,12 +46,16 @@ PRECISIONS: dict[str, str] = {
     "bf16-true": "all in bfloat16",
     "transformer-engine": "float8 by NVIDIA's Transformer Engine, weights in bfloat16",
     "transformer-engine-float16": "float8 by NVIDIA's Transformer Engine, weights in float16",
+    "bitsandbytes-nf4": "linear layers in 4 bits (normal float), frozen: for adapters trained beside them",
+    "bitsandbytes-fp4": "linear layers in 4 bits (float), frozen",
+    "bitsandbytes-int8": "linear layers in 8 bits, frozen",
+    "bitsandbytes-int8-training": "linear layers in 8 bits that train",
 }
 VALUES: dict[str, dict[str, str]] = {"accelerator": ACCELERATORS, "strategy": STRATEGIES, "precision": PRECISIONS}
 # Another name of the same value, as Lightning has it.
 SYNONYMS: dict[str, dict[str, str]] = {
     "accelerator": {"gpu": "cuda", "None": "auto"},
-    "strategy": {"None": "auto"},
+    "strategy": {"None": "auto", "ddp_find_unused_parameters_false": "ddp"},
     "precision": {"None": "32-true", "32": "32-true", "64": "64-true", "16": "16-mixed", "bf16": "bf16-mixed"},
 }
 # Names of earlier days -> the successor.
@@ -69,20 +74,24 @@ FORMER: dict[str, dict[str, str]] = {
         "horovod": "ddp",
         "deepspeed": "deepspeed_stage_2",
     },
-    "precision": {"mixed": "16-mixed or bf16-mixed", "half": "16-true", "full": "32-true", "double": "64-true"},
+    "precision": {
+        "apex": "16-mixed",
+        "native": "16-mixed",
+        "amp": "16-mixed or bf16-mixed",
+        "mixed": "16-mixed or bf16-mixed",
+        "half": "16-true",
+        "full": "32-true",
+        "double": "64-true",
+    },
     "accelerator": {"ddp": "strategy='ddp'", "dp": "strategy='ddp'", "horovod": "strategy='ddp'", "ddp_cpu": "'cpu'"},
 }
-# Values that this version knows and can't run yet.
-NOT_BUILT: dict[str, tuple[str, ...]] = {
-    "accelerator": ("mps",),
-    "strategy": tuple(name for name in STRATEGIES if name not in ("auto", "ddp", "ddp_find_unused_parameters_true")),
-    "precision": ("transformer-engine", "transformer-engine-float16"),
-}
-
 _SHARDED = ("model_parallel", "fsdp", "deepspeed_stage_1", "deepspeed_stage_2", "deepspeed_stage_3")
 _DEEPSPEED = ("deepspeed_stage_1", "deepspeed_stage_2", "deepspeed_stage_3")
 _HOOKED = ("ddp_fp16_compress", "ddp_bf16_compress", "ddp_powersgd", "ddp_post_localsgd")
 _ENGINES = ("transformer-engine", "transformer-engine-float16")
+_QUANTISED = tuple(name for name in PRECISIONS if name.startswith("bitsandbytes"))
+# One rank is all that they can train.
+_ALONE = ("auto", "single_device")
 
 
 @dataclass(frozen=True)
@@ -107,7 +116,7 @@ RULES: tuple[Rule, ...] = (
         "torch has no collectives on Apple's GPU",
         "Use strategy='single_device', or accelerator='cpu'.",
         accelerators=("mps",),
-        strategies=tuple(name for name in STRATEGIES if name != "single_device"),
+        strategies=tuple(name for name in STRATEGIES if name not in _ALONE),
     ),
     Rule("Apple's GPU has no float64", "Use 32-true.", accelerators=("mps",), precisions=("64-true",)),
     Rule(
@@ -141,6 +150,12 @@ RULES: tuple[Rule, ...] = (
         precisions=_ENGINES,
     ),
     Rule(
+        "bitsandbytes is taken by Lightning on NVIDIA's GPUs alone",
+        "Set accelerator='cuda', or use bf16-true.",
+        accelerators=("cpu", "mps"),
+        precisions=_QUANTISED,
+    ),
+    Rule(
         "sharded parameters are not kept in float64 by Lightning",
         "Use 32-true, or strategy='ddp'.",
         strategies=_SHARDED,
@@ -158,18 +173,18 @@ RULES: tuple[Rule, ...] = (
         strategies=_SHARDED,
         precisions=_ENGINES,
     ),
+    Rule(
+        "bitsandbytes' packed layers are not sharded by Lightning",
+        "Use bf16-mixed, or strategy='ddp'.",
+        strategies=_SHARDED,
+        precisions=_QUANTISED,
+    ),
 )
 
 
 def combinations() -> Iterator[tuple[str, str, str]]:
     """Every accelerator, strategy and precision of the tables."""
     yield from product(*VALUES.values())
-
-
-def is_built(accelerator: str, strategy: str, precision: str) -> bool:
-    """Whether this version can run it, if it is allowed."""
-    chosen = zip(VALUES, (accelerator, strategy, precision), strict=True)
-    return not any(value in NOT_BUILT[name] for name, value in chosen)
 
 
 def refusal(accelerator: str, strategy: str, precision: str) -> Rule | None:
@@ -192,28 +207,48 @@ def normal(name: str, value: Any) -> Any:
     return SYNONYMS[name].get(str(value), value)
 
 
+def is_own(value: Any) -> bool:
+    """Whether it is the user's own, written {"$import": path, "kwargs": {…}}."""
+    return isinstance(value, Mapping) and "$import" in value
+
+
 def check(trainer: Mapping[str, Any]) -> None:
-    """Raises SparkDDPError SDDP-104 for values or combinations that are refused, SDDP-102 for what isn't built yet."""
+    """Raises SparkDDPError SDDP-104 for values or combinations that are refused."""
     chosen = {name: normal(name, trainer.get(name)) for name in VALUES}
     for name, known in VALUES.items():
         _require_known(name, chosen[name], known)
-    if UNKNOWN not in chosen.values() and (rule := refusal(**chosen)):
-        named = ", ".join(f"{name}={value!r}" for name, value in chosen.items())
-        raise SparkDDPError("SDDP-104", f"trainer has {named}, which is refused: {rule.reason}.", rule.remedy)
-    for name, value in chosen.items():
-        if value in NOT_BUILT[name]:
-            able = ", ".join(each for each in VALUES[name] if each not in NOT_BUILT[name])
-            raise SparkDDPError(
-                "SDDP-102", f"trainer[{name!r}]={value!r}: this version can't do that yet.", f"Use one of: {able}."
-            )
+    if UNKNOWN in chosen.values():
+        return
+    told = {name: value["$import"] if is_own(value) else value for name, value in chosen.items()}
+    if rule := refusal(**told):
+        raise _refused(told, rule.reason, rule.remedy)
+
+
+def require_ranks(trainer: Mapping[str, Any], world_size: int) -> None:
+    """Raises SparkDDPError SDDP-104 where more ranks are asked for than the strategy or the hardware can train together."""
+    chosen = {name: normal(name, trainer.get(name)) for name in VALUES}
+    alone = chosen["strategy"] == "single_device" or chosen["accelerator"] == "mps"
+    if alone and world_size > 1:
+        raise _refused(
+            {name: chosen[name] for name in ("accelerator", "strategy")},
+            f"it trains one rank, and num_nodes x devices is {world_size}",
+            "Set num_nodes=1 and devices=1, or use ddp on cpu or cuda.",
+        )
+
+
+def _refused(chosen: Mapping[str, Any], reason: str, remedy: str) -> SparkDDPError:
+    named = ", ".join(f"{name}={value!r}" for name, value in chosen.items())
+    return SparkDDPError("SDDP-104", f"trainer has {named}, which is refused: {reason}.", remedy)
 
 
 def _require_known(name: str, value: Any, known: Mapping[str, str]) -> None:
-    if value is UNKNOWN or (isinstance(value, str) and value in known):
+    if value is UNKNOWN or is_own(value) or (isinstance(value, str) and value in known):
         return
     successor = FORMER[name].get(str(value))
     remedy = f"Use {successor}. " if successor else nearest(str(value), known)
     why = "it is of Lightning's earlier days" if successor else "it is not known"
     raise SparkDDPError(
-        "SDDP-104", f"trainer[{name!r}]={value!r} is refused: {why}.", f"{remedy}Allowed: {', '.join(known)}."
+        "SDDP-104",
+        f"trainer[{name!r}]={value!r} is refused: {why}.",
+        f"{remedy}Allowed: {', '.join(known)}, and your own as {{'$import': 'pkg.mod:Class', 'kwargs': {{…}}}}.",
     )

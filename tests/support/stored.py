@@ -64,7 +64,7 @@ def store(
     predictions = forward(module, sample) if sample is not None else None
     with tempfile.TemporaryDirectory() as scratch:
         files = {bundle.WEIGHTS: Path(scratch) / bundle.WEIGHTS}
-        tied = safetensors.save(module, files[bundle.WEIGHTS])
+        tied = safetensors.save(module.state_dict(), files[bundle.WEIGHTS])
         if predictions is not None:
             files[bundle.PARITY] = Path(scratch) / bundle.PARITY
             safetensors.save_tensors({"inputs": sample, "predictions": predictions}, files[bundle.PARITY])

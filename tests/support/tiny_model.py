@@ -10,6 +10,8 @@ from typing import Any
 import pytorch_lightning as pl
 import torch
 from torch import nn
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
 
 
 class Line(pl.LightningModule):
@@ -101,6 +103,25 @@ class Manual(Line):
         optimizer.zero_grad()
         self.manual_backward(super().training_step(batch, batch_idx))
         optimizer.step()
+
+
+class Sharded(Line):
+    """Two layers, each spread over the ranks by FSDP2."""
+
+    def __init__(self, num_features: int = 2, learning_rate: float = 0.1) -> None:
+        super().__init__(num_features, learning_rate)
+        self.first = nn.Linear(num_features, num_features)
+
+    def forward(self, x: Any) -> Any:
+        return super().forward(self.first(x))
+
+    def configure_model(self) -> None:
+        mesh = self.device_mesh["data_parallel"]
+        for part in (self.first, self.layer, self):
+            fully_shard(part, mesh=mesh)
+
+    def on_train_start(self) -> None:
+        assert isinstance(self.layer.weight, DTensor), "nothing was sharded"
 
 
 class NotAModule:

@@ -17,7 +17,7 @@ from airflow_provider_sparkddp.spec import jobs, seams
 from airflow_provider_sparkddp.spec.checks.models import METRICS as METRICS_ALLOWED
 from airflow_provider_sparkddp.spec.checks.source import SOURCE_KEYS
 from airflow_provider_sparkddp.spec.errors import CODES
-from tools import docs
+from tools import combinations, docs
 from tools.error_texts import TEXTS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -118,14 +118,24 @@ def test_every_argument_of_an_operator_has_a_row_with_a_meaning(operator: str) -
 
 def test_the_tables_of_the_operators_page_name_what_is_allowed() -> None:
     page = (ROOT / "docs/reference/operators.md").read_text()
-    built = {
-        part for each in seams.combinations() if seams.is_built(*each) and not seams.refusal(*each) for part in each
-    }
-    for name in built:
-        assert f"`{name}`" in page, name
     assert ", ".join(METRICS_ALLOWED) in page
     for kind in SOURCE_KEYS:
         assert f"`{kind}`" in page, kind
+
+
+def test_the_page_of_combinations_names_each_with_what_the_table_says() -> None:
+    page = (ROOT / combinations.PAGE).read_text()
+    for accelerator in seams.ACCELERATORS:
+        matrix = page.partition(f"### {accelerator}\n")[2].partition("\n#")[0]
+        head, *rows = [
+            [cell.strip(" `") for cell in line.strip("|").split("|")]
+            for line in matrix.splitlines()
+            if line.startswith("| ")
+        ]
+        assert [row[0] for row in rows] == list(seams.STRATEGIES)
+        for strategy, *cells in rows:
+            for precision, cell in zip(head[1:], cells, strict=True):
+                assert (cell == "yes") == (seams.refusal(accelerator, strategy, precision) is None)
 
 
 def test_the_tests_that_decisions_name_exist() -> None:

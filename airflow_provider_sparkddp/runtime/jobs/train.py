@@ -23,7 +23,7 @@ def run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
     """Check what can be checked in seconds, then launch the ranks.
 
     Raises:
-        SparkDDPError: codes 202 to 209, 213, 302, 303, 307, and 401 to 407 from a rank.
+        SparkDDPError: codes 104, 202 to 209, 213, 302, 303, 307, and 311 and 401 to 409 from a rank.
     """
     with lease(job.settings["manifest"], job.nonce, job.label):
         return _run(spark, job, still_wanted)
@@ -105,6 +105,7 @@ def _values(job: Job, reports: list[dict[str, Any]], of_ranks: Mapping[str, Any]
         "rows_per_second": history[-1]["rows_per_second"] if history else None,
         "first_step_at": first["first_step_at"],
         "accelerator": first["accelerator"],
+        "strategy": first["strategy"],
         "precision": first["precision"],
         "class_module": first["class_module"],
         "sha256": first["model"]["sha256"],
@@ -133,7 +134,7 @@ def _summary(reports: list[dict[str, Any]], of_ranks: Mapping[str, Any], setting
         for entry in first["history"][-20:]
     ]
     return [
-        f"{world_size} ranks, {first['precision']}, batch {settings['batch_size']:,} a rank, "
+        f"{world_size} ranks, {first['strategy']}, {first['precision']}, batch {settings['batch_size']:,} a rank, "
         f"{settings['batch_size'] * world_size:,} in all",
         *table(["rank", "host", "device", "threads", "rows", "bytes", "steps"], ranks),
         *table(["epoch", "loss", *names, "rows/s"], epochs),

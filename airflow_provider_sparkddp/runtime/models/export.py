@@ -30,7 +30,7 @@ def export(
     loaded = load_model(source, trusted_modules)
     with tempfile.TemporaryDirectory(prefix="sparkddp-export-") as scratch:
         files = {bundle.WEIGHTS: Path(scratch) / bundle.WEIGHTS}
-        tied = safetensors.save(loaded.module, files[bundle.WEIGHTS])
+        tied = safetensors.save(loaded.module.state_dict(), files[bundle.WEIGHTS])
         if loaded.parity is not None:
             files[bundle.PARITY] = Path(scratch) / bundle.PARITY
             safetensors.save_tensors(loaded.parity, files[bundle.PARITY])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,11 @@ from airflow_provider_sparkddp.spec.manifests import FLOAT32_EXACT
 BATCH = 8192
 
 
-def forward(module: Any, x: Any) -> Any:
+def forward(module: Any, x: Any, call: Callable[[Any], Any] | None = None) -> Any:
     """The module's output for x (rows, features), in eval mode, in the number format of its weights, as float32 or float64.
+
+    Args:
+        call: what is called in place of the module, as for one that is spread over ranks.
 
     Raises:
         SparkDDPError: SDDP-504 when the output is not one tensor with a row for each row.
@@ -31,7 +34,7 @@ def forward(module: Any, x: Any) -> Any:
     module.eval()
     try:
         with torch.inference_mode():
-            parts = [module(batch.to(wanted)) for batch in torch.split(x, BATCH)]
+            parts = [(call or module)(batch.to(wanted)) for batch in torch.split(x, BATCH)]
     finally:
         module.train(was_training)
     if not parts or not all(isinstance(part, torch.Tensor) for part in parts):

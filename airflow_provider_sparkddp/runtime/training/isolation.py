@@ -30,11 +30,12 @@ def isolated(environment: Mapping[str, str], threads: int) -> Iterator[None]:
     # Lightning keeps the process's rank as an attribute of this function.
     from lightning_utilities.core.rank_zero import rank_zero_only
 
+    lightnings_rank: Any = rank_zero_only
     before_environment, before_hook = dict(os.environ), sys.excepthook
     before_threads, before_random = torch.get_num_threads(), random.getstate()
     before_numpy, before_torch = np.random.get_state(), torch.get_rng_state()
     before_deterministic = torch.are_deterministic_algorithms_enabled()
-    before_rank = getattr(rank_zero_only, "rank", None)
+    before_rank = getattr(lightnings_rank, "rank", 0)
     os.environ.update(environment)
     torch.set_num_threads(threads)
     try:
@@ -49,12 +50,5 @@ def isolated(environment: Mapping[str, str], threads: int) -> Iterator[None]:
         np.random.set_state(before_numpy)
         torch.set_rng_state(before_torch)
         torch.use_deterministic_algorithms(before_deterministic)
-        _restore_rank(rank_zero_only, before_rank)
-
-
-def _restore_rank(holder: Any, rank: int | None) -> None:
-    if rank is None:
-        if hasattr(holder, "rank"):
-            del holder.rank
-    else:
-        holder.rank = rank
+        # Lightning sets it once, when it is imported, and needs it ever after.
+        lightnings_rank.rank = before_rank

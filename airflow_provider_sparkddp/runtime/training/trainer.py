@@ -7,51 +7,83 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from airflow_provider_sparkddp.runtime.barrier.rank_info import RankInfo
 from airflow_provider_sparkddp.runtime.imports import build
-from airflow_provider_sparkddp.runtime.training.accelerators.choose import choose
+from airflow_provider_sparkddp.runtime.models.construct import PACKAGES, lightning_package
+from airflow_provider_sparkddp.runtime.training.accelerators.choose import Hardware, hardware
 from airflow_provider_sparkddp.runtime.training.environment import barrier_environment
-from airflow_provider_sparkddp.runtime.training.group import TIMEOUT
-from airflow_provider_sparkddp.runtime.training.precision import formats
-from airflow_provider_sparkddp.runtime.training.strategies import ddp
+from airflow_provider_sparkddp.runtime.training.precision.formats import Format, number_format
+from airflow_provider_sparkddp.runtime.training.strategies import choose, sharded
+from airflow_provider_sparkddp.runtime.training.strategies.harvest import harvest
+from airflow_provider_sparkddp.spec import seams
 
 DEFAULT_MAX_EPOCHS = 10
 
 
 @dataclass(frozen=True)
 class Seams:
-    """What was chosen: accelerator ("cpu" or "cuda"), the group's backend, Lightning's precision name."""
+    """What was chosen: hardware, how the ranks agree, number format.
 
-    accelerator: str
-    backend: str
-    precision: str
+    Attributes:
+        package: the Lightning package that the module extends; every object of the Trainer's is of it.
+        strategy: Lightning's object, not yet in a Trainer.
+        sharded: whether a rank alone doesn't hold the whole model.
+    """
+
+    package: str
+    hardware: Hardware
+    strategy: Any
+    strategy_name: str
+    format: Format
+    sharded: bool
 
     @classmethod
-    def of(cls, trainer: Mapping[str, Any], info: RankInfo) -> Seams:
-        """Raises SparkDDPError SDDP-307 when a GPU was asked for and there is none."""
-        accelerator = choose(trainer.get("accelerator") or "auto", info.gpus, torch.cuda.is_available())
-        return cls(accelerator, ddp.BACKENDS[accelerator], formats.build(trainer.get("precision")))
+    def of(cls, module: Any, trainer: Mapping[str, Any], info: RankInfo, batch_size: int) -> Seams:
+        """For the module's own Lightning package. Raises SparkDDPError SDDP-104, 307, 311, 408 or 409 where one can't be had."""
+        package = lightning_package(type(module)) or PACKAGES[0]
+        seams.require_ranks(trainer, info.world_size)
+        chosen, wanted = hardware(trainer.get("accelerator"), info.gpus), trainer.get("strategy")
+        strategy = choose.strategy(package, wanted, chosen.device, info.world_size, batch_size)
+        sharded.require_configure_model(package, strategy, module)
+        return cls(
+            package=package,
+            hardware=chosen,
+            strategy=strategy,
+            strategy_name=choose.name_of(wanted, info.world_size),
+            format=number_format(package, trainer.get("precision"), chosen.device),
+            sharded=sharded.is_sharded(package, strategy),
+        )
+
+    def harvest(self, sample: Any) -> Any | None:
+        """The callback that gathers a sharded model at the training's end; None where rank 0 holds the whole of it."""
+        return harvest(self.package, sample) if self.sharded else None
+
+    def told(self) -> dict[str, Any]:
+        """For the rank's report."""
+        return {
+            "accelerator": self.hardware.name,
+            "backend": self.hardware.backend,
+            "strategy": self.strategy_name,
+            "precision": self.format.name,
+        }
 
 
 def build_trainer(
-    package: str, arguments: Mapping[str, Any], seams: Seams, info: RankInfo, callbacks: Sequence[Any], root_dir: str
+    arguments: Mapping[str, Any], chosen: Seams, info: RankInfo, callbacks: Sequence[Any], root_dir: str
 ) -> Any:
     """A Trainer of the module's own package, with the user's arguments and ours."""
-    ours = {"accelerator", "strategy", "precision", "callbacks", "logger", "enable_checkpointing"}
+    ours = {*seams.VALUES, "callbacks", "logger", "enable_checkpointing", "plugins"}
     given = build({k: v for k, v in arguments.items() if k not in ours and v is not None}, "trainer")
     if not {"max_epochs", "max_steps", "max_time"} & set(given):
         given["max_epochs"] = DEFAULT_MAX_EPOCHS
     users = build(_instances(arguments.get("callbacks") or []), "trainer['callbacks']")
-    strategy = arguments.get("strategy") or "auto"
-    environment = barrier_environment(package, info)
-    return importlib.import_module(package).Trainer(
+    return importlib.import_module(chosen.package).Trainer(
         **{"enable_model_summary": False, "enable_progress_bar": False, **given},
         logger=False,
-        accelerator=seams.accelerator,
-        strategy=ddp.build(package, strategy, environment, seams.accelerator, TIMEOUT),
-        precision=seams.precision,
+        accelerator=chosen.hardware.accelerator,
+        strategy=chosen.strategy,
+        precision=None if chosen.format.plugin else chosen.format.name,
+        plugins=_plugins(chosen, info),
         devices=1,
         num_nodes=info.world_size,
         callbacks=[*users, *callbacks],
@@ -59,6 +91,11 @@ def build_trainer(
         enable_checkpointing=False,
         use_distributed_sampler=False,
     )
+
+
+def _plugins(chosen: Seams, info: RankInfo) -> list[Any]:
+    environment = barrier_environment(chosen.package, info)
+    return [environment, chosen.format.plugin] if chosen.format.plugin else [environment]
 
 
 def _instances(callbacks: Any) -> list[Any]:

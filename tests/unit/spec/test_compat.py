@@ -26,7 +26,7 @@ def test_the_tables_name_only_what_exists() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"), [("max_epoch", "'max_epochs'"), ("accelarator", "'accelerator'"), ("gpus", ""), (3, "")]
+    ("name", "hint"), [("max_epoch", "'max_epochs'"), ("accelarator", "'accelerator'"), ("gpu", ""), (3, "")]
 )
 def test_an_unknown_argument_is_refused_with_the_nearest_name(name: Any, hint: str) -> None:
     with refused("SDDP-103", f"trainer[{name!r}]", hint, "lightning.pytorch.Trainer"):

@@ -8,12 +8,13 @@ import pytest
 
 from airflow_provider_sparkddp.spec import seams
 from airflow_provider_sparkddp.spec.arguments import UNKNOWN
-from airflow_provider_sparkddp.spec.compat import check_trainer
+from airflow_provider_sparkddp.spec.compat import FORMER_ARGUMENTS, check_trainer
+from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from tests.support.refusals import refused
 
 
 def test_every_combination_is_taken_or_refused_with_its_reason() -> None:
-    taken, refusals, later = 0, 0, 0
+    taken, refusals = 0, 0
     for values in seams.combinations():
         trainer = dict(zip(seams.VALUES, values, strict=True))
         rule = seams.refusal(*values)
@@ -21,15 +22,11 @@ def test_every_combination_is_taken_or_refused_with_its_reason() -> None:
             refusals += 1
             with refused("SDDP-104", *(repr(value) for value in values), rule.reason, rule.remedy):
                 check_trainer(trainer)
-        elif seams.is_built(*values):
+        else:
             taken += 1
             assert check_trainer(trainer) == trainer
-        else:
-            later += 1
-            with refused("SDDP-102", "can't do that yet"):
-                check_trainer(trainer)
-    assert min(taken, refusals, later) > 0
-    assert taken + refusals + later == len(seams.ACCELERATORS) * len(seams.STRATEGIES) * len(seams.PRECISIONS)
+    assert min(taken, refusals) > 0
+    assert taken + refusals == len(seams.ACCELERATORS) * len(seams.STRATEGIES) * len(seams.PRECISIONS)
 
 
 def test_every_rule_names_what_exists_and_refuses_something_that_no_earlier_one_does() -> None:
@@ -54,7 +51,8 @@ def test_auto_is_refused_where_one_of_the_hardware_that_it_may_become_is() -> No
         ({"accelerator": "tpu"}, "Use cuda or cpu"),
         ({"accelerator": "cude"}, "Did you mean 'cuda'?"),
         ({"strategy": "ddpp"}, "Did you mean 'ddp'?"),
-        ({"strategy": {"$import": "a.b:C"}}, "Allowed: auto, single_device, ddp"),
+        ({"strategy": {"import": "a.b:C"}}, "Allowed: auto, single_device, ddp"),
+        ({"strategy": "ddp_spawned"}, "and your own as {'$import': 'pkg.mod:Class', 'kwargs': {…}}"),
         ({"precision": "bf16-mixd"}, "Did you mean 'bf16-mixed'?"),
         ({"precision": ["32"]}, "not known"),
         ({"precision": 8}, "not known"),
@@ -97,3 +95,52 @@ def test_lightning_s_other_names_mean_the_same(name: str, short: Any, full: str)
 @pytest.mark.parametrize("name", seams.VALUES)
 def test_what_is_known_later_passes_now(name: str) -> None:
     assert check_trainer({name: UNKNOWN, "max_epochs": 1}) == {name: UNKNOWN, "max_epochs": 1}
+
+
+OWN = {"$import": "mine:Mine", "kwargs": {"size": 1}}
+
+
+@pytest.mark.parametrize("name", seams.VALUES)
+def test_ones_own_is_taken_with_everything_that_no_rule_refuses(name: str) -> None:
+    others = {"accelerator": "cuda", "strategy": "ddp", "precision": "bf16-mixed"}
+    assert check_trainer(others | {name: OWN}) == others | {name: OWN}
+
+
+def test_ones_own_does_not_lift_a_rule_that_it_is_not_part_of() -> None:
+    with refused("SDDP-104", "'mine:Mine'", "become NaN"):
+        check_trainer({"accelerator": "cpu", "strategy": OWN, "precision": "16-true"})
+
+
+@pytest.mark.parametrize(
+    ("trainer", "most"),
+    [
+        ({"strategy": "single_device"}, 1),
+        ({"accelerator": "mps"}, 1),
+        ({"accelerator": "cpu"}, 9),
+        ({}, 9),
+        ({"strategy": OWN}, 9),
+    ],
+    ids=str,
+)
+def test_what_trains_one_rank_is_refused_for_more(trainer: dict[str, Any], most: int) -> None:
+    seams.require_ranks(trainer, most)
+    if most == 1:
+        with refused("SDDP-104", "num_nodes x devices is 2", "Set num_nodes=1"):
+            seams.require_ranks(trainer, 2)
+
+
+@pytest.mark.parametrize("name", FORMER_ARGUMENTS)
+def test_an_argument_of_earlier_days_is_refused_naming_its_successor(name: str) -> None:
+    with refused("SDDP-103", repr(name), "earlier days", FORMER_ARGUMENTS[name]):
+        check_trainer({name: 1})
+
+
+@pytest.mark.parametrize("name", ["dp", "ddp2", "ddp_spawn", "ddp_sharded", "rpc", "horovod"])
+def test_every_strategy_of_the_refactor_s_time_has_its_successor(name: str) -> None:
+    assert name in seams.FORMER["strategy"]
+
+
+@pytest.mark.parametrize("values", [{"precision": "apex"}, {"amp_backend": "apex"}, {"amp_backend": "native"}], ids=str)
+def test_apex_and_native_amp_have_theirs(values: dict[str, str]) -> None:
+    with pytest.raises(SparkDDPError, match="earlier days.*16-mixed"):
+        check_trainer(values)

@@ -13,13 +13,13 @@ from safetensors.torch import load_file, save_file
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 
 
-def save(module: Any, path: Path) -> dict[str, str]:
-    """Write the module's state; the tied names, each with the name under which its tensor was saved.
+def save(state: Mapping[str, Any], path: Path) -> dict[str, str]:
+    """Write a module's state; the tied names, each with the name under which its tensor was saved.
 
     Raises:
         SparkDDPError: SDDP-503 when the state holds something that is not a tensor.
     """
-    kept, tied = split_tied(module.state_dict())
+    kept, tied = split_tied(state)
     save_tensors(kept, path)
     return tied
 

@@ -1,19 +1,68 @@
-"""Lightning's precision names, and the format of the inputs that go with each."""
+"""Number formats: Lightning's names, a user's own plugin, and the format of the inputs that goes with each."""
 
 from __future__ import annotations
 
+import importlib
+from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_sparkddp.spec.seams import normal
+from airflow_provider_sparkddp.runtime.imports import build, require_package
+from airflow_provider_sparkddp.spec.errors import SparkDDPError
+from airflow_provider_sparkddp.spec.seams import is_own, normal
 
 
-def build(requested: Any) -> str:
-    """The full name for Trainer(precision=…)."""
-    return str(normal("precision", requested))
+@dataclass(frozen=True)
+class Format:
+    """A number format.
+
+    Attributes:
+        name: full name of spec/seams.py, or the user's import path.
+        plugin: Lightning's Precision object; None where Lightning makes it from the name.
+    """
+
+    name: str
+    plugin: Any = None
+
+    @property
+    def input_dtype(self) -> Any:
+        """The dtype that batches are made in; Lightning converts floats further where the format says so."""
+        import torch
+
+        return torch.float64 if self.name == "64-true" else torch.float32
 
 
-def input_dtype(precision: str) -> Any:
-    """The dtype that batches are made in; Lightning converts floats further where the precision says so."""
-    import torch
+def number_format(package: str, requested: Any, device: str) -> Format:
+    """From trainer["precision"].
 
-    return torch.float64 if precision == "64-true" else torch.float32
+    Args:
+        package: the Trainer's.
+        device: torch device type of the hardware.
+
+    Raises:
+        SparkDDPError: SDDP-311 when the format's package is missing, SDDP-409 when the user's own is no Precision.
+    """
+    plugins = importlib.import_module(f"{package}.plugins.precision")
+    if is_own(requested):
+        return Format(requested["$import"], _own(plugins, requested))
+    name = str(normal("precision", requested))
+    if name.startswith("transformer-engine"):
+        require_package("transformer_engine", f"precision={name!r}", "Install transformer-engine on the executors.")
+    if name.startswith("bitsandbytes-"):
+        require_package("bitsandbytes", f"precision={name!r}", "Install bitsandbytes on the executors.")
+        return Format(name, plugins.BitsandbytesPrecision(mode=name.removeprefix("bitsandbytes-")))
+    if name.endswith("-mixed") and device not in ("cpu", "cuda", "mps"):
+        # Of an accelerator that it doesn't know Lightning believes that it is CUDA.
+        return Format(name, plugins.MixedPrecision(name, device))
+    return Format(name)
+
+
+def _own(plugins: Any, requested: Any) -> Any:
+    built = build({"kwargs": {}, **requested}, "trainer['precision']")
+    if not isinstance(built, plugins.Precision):
+        raise SparkDDPError(
+            "SDDP-409",
+            f"trainer['precision']={requested['$import']!r} gives a {type(built).__name__}, which is no "
+            f"{plugins.Precision.__module__.partition('.plugins')[0]} Precision.",
+            "Let the class extend Precision of the same Lightning package as the model.",
+        )
+    return built

@@ -1,35 +1,61 @@
-"""Distributed data parallel: gradients are averaged over the ranks at each step."""
+"""Distributed data parallel: each rank holds the model, and gradients are averaged at each step, as they are or compressed."""
 
 from __future__ import annotations
 
 import importlib
-from datetime import timedelta
 from typing import Any
 
-
-class _ExactMeans:
-    """Lightning truncates an integer's mean over ranks, as the row counts of logged metrics are (its issue 21859)."""
-
-    def reduce(self, tensor: Any, group: Any = None, reduce_op: Any = "mean") -> Any:
-        if isinstance(reduce_op, str) and reduce_op.lower() in ("mean", "avg") and not tensor.is_floating_point():
-            tensor = tensor.double()
-        return super().reduce(tensor, group, reduce_op)  # type: ignore[misc]  # the strategy's, mixed in below
+# Local steps before the ranks average their weights, and steps between two averages: those of Lightning's documentation.
+LOCAL_FROM, LOCAL_PERIOD = 8, 4
 
 
-BACKENDS = {"cpu": "gloo", "cuda": "nccl"}
+def single_device(package: str, device: str) -> Any:
+    """One rank's own; device: "cpu", "cuda", …"""
+    return importlib.import_module(f"{package}.strategies").SingleDeviceStrategy(device)
 
 
-def build(package: str, name: str, environment: Any, accelerator: str, timeout: timedelta) -> Any:
-    """Lightning's DDPStrategy of the given Trainer's package.
+def ddp(package: str, name: str) -> Any:
+    """Lightning's DDPStrategy.
 
     Args:
-        name: auto, ddp or ddp_find_unused_parameters_true.
+        name: a strategy of spec/seams.py that begins with ddp.
     """
     base = importlib.import_module(f"{package}.strategies").DDPStrategy
-    strategy = type("SparkDDPStrategy", (_ExactMeans, base), {})
-    return strategy(
-        cluster_environment=environment,
-        process_group_backend=BACKENDS[accelerator],
-        timeout=timeout,
-        find_unused_parameters=name == "ddp_find_unused_parameters_true",
-    )
+    if name == "ddp_post_localsgd":
+        return _settling(base)(**_hook(name))
+    return base(find_unused_parameters=name == "ddp_find_unused_parameters_true", **_hook(name))
+
+
+def _hook(name: str) -> dict[str, Any]:
+    """DDPStrategy's arguments for a communication hook of torch."""
+    hooks = "torch.distributed.algorithms.ddp_comm_hooks"
+    if name in ("ddp_fp16_compress", "ddp_bf16_compress"):
+        module = importlib.import_module(f"{hooks}.default_hooks")
+        return {"ddp_comm_hook": getattr(module, f"{name.removeprefix('ddp_')}_hook")}
+    if name == "ddp_powersgd":
+        module = importlib.import_module(f"{hooks}.powerSGD_hook")
+        return {"ddp_comm_hook": module.powerSGD_hook, "ddp_comm_state": module.PowerSGDState(process_group=None)}
+    if name == "ddp_post_localsgd":
+        module = importlib.import_module(f"{hooks}.post_localSGD_hook")
+        state = module.PostLocalSGDState(process_group=None, subgroup=None, start_localSGD_iter=LOCAL_FROM)
+        return {
+            "ddp_comm_hook": module.post_localSGD_hook,
+            "ddp_comm_state": state,
+            "model_averaging_period": LOCAL_PERIOD,
+        }
+    return {}
+
+
+def _settling(base: type) -> type:
+    """Between two averages each rank has weights of its own: the last ones are averaged once more."""
+
+    def teardown(self: Any) -> None:
+        import torch.distributed as dist
+
+        if self.lightning_module is not None and dist.is_initialized():
+            for parameter in self.lightning_module.parameters():
+                dist.all_reduce(parameter.data)
+                parameter.data /= dist.get_world_size()
+        base.teardown(self)  # type: ignore[attr-defined]
+
+    return type(base.__name__, (base,), {"teardown": teardown})

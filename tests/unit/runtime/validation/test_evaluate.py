@@ -145,7 +145,7 @@ def test_weights_that_changed_after_training_fail_parity(tmp_path: Path, data: s
 def test_weights_swapped_on_the_storage_fail_parity_though_the_file_is_sound(tmp_path: Path, data: str) -> None:
     model = model_in(tmp_path / "line")
     other = stored.store(tmp_path / "other", seed=1)
-    safetensors.save(other, tmp_path / "weights")
+    safetensors.save(other.state_dict(), tmp_path / "weights")
     files = {bundle.WEIGHTS: tmp_path / "weights", bundle.PARITY: tmp_path / "parity"}
     safetensors.save_tensors(model.parity or {}, files[bundle.PARITY])
     bundle.publish((tmp_path / "line").as_uri(), model.description, files)
