@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 
 import pytest
 
-from tests.support import jobs, submit
+from airflow_provider_sparkddp.spec import seams
+from tests.spark.conftest import start_session, stop_session
+from tests.support import jobs, submit, walk
 from tests.support.spark_cluster import Worker, cluster
 
 MODELS = Path(__file__).resolve().parents[1] / "support" / "tiny_model.py"
@@ -19,6 +22,34 @@ def gpus() -> list[str]:
     import torch
 
     return [str(index) for index in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
+
+
+def test_every_combination_allowed_on_cuda_trains(tmp_path: Path) -> None:
+    addresses = gpus()
+    if not addresses:
+        pytest.skip("torch finds no CUDA device here")
+    needs = {"deepspeed": "deepspeed", "transformer-engine": "transformer_engine", "bitsandbytes": "bitsandbytes"}
+    absent = tuple(name for name, package in needs.items() if importlib.util.find_spec(package) is None)
+    chosen = [
+        each
+        for each in seams.combinations()
+        if each[0] == "cuda" and seams.refusal(*each) is None and not any(part.startswith(absent) for part in each)
+    ]
+    # Frozen layers: there is nothing to train without adapters.
+    chosen = [each for each in chosen if not each[2].startswith("bitsandbytes") or each[2].endswith("training")]
+    alone = [each for each in chosen if each[1] == "single_device"]
+    several = [each for each in chosen if each[1] != "single_device"]
+    manifest = walk.line_manifest(tmp_path / "data")
+    with cluster(tmp_path, [Worker(cores=max(2, len(addresses)), gpus=addresses)]) as running:
+        for combinations, ranks in ((several, len(addresses)), (alone, 1)):
+            gpu = {"spark.executor.resource.gpu.amount": str(ranks), "spark.task.resource.gpu.amount": "1"}
+            spark = start_session(running.master, {**running.conf(), **gpu})
+            try:
+                reports = walk.combinations(spark, tmp_path, manifest, combinations, ranks)
+            finally:
+                stop_session(spark)
+            for combination, found in reports.items():
+                walk.require_trained(tmp_path, combination, found[0])
 
 
 def test_every_gpu_trains_a_rank_over_nccl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from airflow_provider_sparkddp.runtime.barrier.launch import Launch, launch
-from airflow_provider_sparkddp.runtime.barrier.rendezvous import Cores
-from airflow_provider_sparkddp.runtime.data.shards import shares_for
 from airflow_provider_sparkddp.runtime.models import load_model
 from airflow_provider_sparkddp.runtime.models.predict import forward
 from airflow_provider_sparkddp.spec import seams
-from airflow_provider_sparkddp.spec.manifests import rows_of
-from airflow_provider_sparkddp.storage.manifests import read_manifest
-from tests.support import partitions
+from airflow_provider_sparkddp.spec.errors import SparkDDPError
+from tests.support import walk
 
-MODELS = "tests.support.tiny_model"
-EPOCHS = 3
+MODELS = walk.MODELS
+EPOCHS = walk.EPOCHS
 
 
 def allowed(*strategies: str) -> list[tuple[str, str, str]]:
@@ -41,63 +38,62 @@ def test_no_other_strategy_is_allowed_on_a_cpu() -> None:
 
 @pytest.fixture(scope="module")
 def manifest(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """y = 2 a - b + 1, 600 rows for two ranks."""
-    parts = []
-    for seed in range(3):
-        a, b = torch.rand(2, 200, generator=torch.Generator().manual_seed(seed)).tolist()
-        parts.append({"a": a, "b": b, "y": [2 * x - y + 1 for x, y in zip(a, b, strict=True)]})
-    return partitions.write(tmp_path_factory.mktemp("seams"), parts[:2], parts[2:])
-
-
-def trained(
-    spark: Any, folder: Path, manifest: str, combinations: list[tuple[str, str, str]], world_size: int
-) -> dict[tuple[str, str, str], list[dict[str, Any]]]:
-    """The ranks' reports of each combination, all trained in one barrier job."""
-    each = {}
-    for combination in combinations:
-        name = "/".join(combination)
-        kind = "Sharded" if combination[1] == "model_parallel" else "Line"
-        trainer = dict(zip(seams.VALUES, combination, strict=True)) | {"max_epochs": EPOCHS}
-        each[name] = {"model": f"{MODELS}:{kind}", "trainer": trainer, "model_folder": f"file://{folder}/{name}"}
-    plan = read_manifest(manifest)
-    rank_rows = rows_of(shares_for(plan, "train", world_size))
-    settings = {
-        "manifest": manifest,
-        "model_kwargs": {},
-        "alias": "line",
-        "features": ["a", "b"],
-        "target": "y",
-        "batch_size": 20,
-        "rank_rows": rank_rows,
-        "rank_bytes": [0] * world_size,
-        "world_size": world_size,
-        "progress": f"file://{folder}/progress",
-        "each": each,
-    }
-    work = Launch("tests.support.walk:train_each", settings, f"file://{folder}/failures", Cores(4, 1))
-    ranks = launch(spark, work, world_size)
-    return {c: [rank["reports"]["/".join(c)] for rank in ranks] for c in combinations}
+    return walk.line_manifest(tmp_path_factory.mktemp("seams"))
 
 
 @pytest.mark.parametrize(("combinations", "world_size"), [(SEVERAL, 2), (ALONE, 1)], ids=["two ranks", "one rank"])
 def test_every_combination_allowed_on_a_cpu_trains(
     combinations: list[tuple[str, str, str]], world_size: int, local_spark: Any, manifest: str, tmp_path: Path
 ) -> None:
-    reports = trained(local_spark, tmp_path, manifest, combinations, world_size)
+    reports = walk.combinations(local_spark, tmp_path, manifest, combinations, world_size)
     assert set(reports) == set(combinations)
     for (_, strategy, precision), ranks in reports.items():
-        first = ranks[0]
-        assert [rank["accelerator"] for rank in ranks] == ["cpu"] * world_size
-        assert first["strategy"] == ("ddp" if strategy == "auto" else strategy)
-        assert first["precision"] == precision
-        assert len(first["history"]) == EPOCHS
-        assert first["history"][-1]["loss"] < 0.5 * first["history"][0]["loss"]
-        model = load_model("/".join([str(tmp_path), *_folder(reports, ranks)]), trusted_modules=[MODELS])
+        named = ("ddp" if strategy == "auto" else strategy, precision)
+        assert [(r["accelerator"], r["strategy"], r["precision"]) for r in ranks] == [("cpu", *named)] * world_size
+    for combination, ranks in reports.items():
+        walk.require_trained(tmp_path, combination, ranks[0])
+
+
+def test_layers_that_are_built_when_the_training_starts(local_spark: Any, manifest: str, tmp_path: Path) -> None:
+    each = {
+        strategy: {"model": f"{MODELS}:Late", "trainer": {"strategy": strategy, "max_epochs": EPOCHS}}
+        for strategy in ("ddp", "model_parallel")
+    }
+    walk.run(local_spark, tmp_path, manifest, each, 2)
+    losses = []
+    for strategy in each:
+        model = load_model(tmp_path / strategy, trusted_modules=[MODELS])
         assert model.parity is not None
         torch.testing.assert_close(forward(model.module, model.parity["inputs"]), model.parity["predictions"])
-        wanted = {"64-true": torch.float64, "bf16-true": torch.bfloat16}.get(precision, torch.float32)
-        assert {p.dtype for p in model.module.parameters()} == {wanted}
+        losses.append(model.description.training["history"][-1]["loss"])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4), "sharding changes where the weights lie, not the training"
 
 
-def _folder(reports: dict[tuple[str, str, str], Any], ranks: Any) -> tuple[str, str, str]:
-    return next(combination for combination, found in reports.items() if found is ranks)
+def test_ones_own_arguments_for_a_sharded_strategy(local_spark: Any, manifest: str, tmp_path: Path) -> None:
+    strategy = {
+        "$import": "pytorch_lightning.strategies:ModelParallelStrategy",
+        "kwargs": {"data_parallel_size": 2, "tensor_parallel_size": 1},
+    }
+    each = {"own": {"model": f"{MODELS}:Sharded", "trainer": {"strategy": strategy, "max_epochs": EPOCHS}}}
+    ranks = walk.run(local_spark, tmp_path, manifest, each, 2)["own"]
+    assert ranks[0]["strategy"] == strategy["$import"]
+    assert load_model(tmp_path / "own", trusted_modules=[MODELS]).module.layer.weight.shape == (1, 2)
+
+
+def test_a_module_that_only_loads_in_a_training_says_so(local_spark: Any, manifest: str, tmp_path: Path) -> None:
+    trainer = {"strategy": "model_parallel", "max_epochs": 1}
+    walk.run(local_spark, tmp_path, manifest, {"m": {"model": f"{MODELS}:NeedsMesh", "trainer": trainer}}, 2)
+    with pytest.raises(SparkDDPError, match=r"only where self\.device_mesh is not None") as caught:
+        load_model(tmp_path / "m", trusted_modules=[MODELS])
+    assert caught.value.code == "SDDP-403"
+
+
+def test_the_how_to_s_sharded_model_trains(local_spark: Any, manifest: str, tmp_path: Path) -> None:
+    page = Path(__file__).resolve().parents[2] / "docs/how-to/choose-a-strategy.md"
+    code = next(block for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.S) if "class Wide" in block)
+    (tmp_path / "wide_model.py").write_text(code)
+    local_spark.sparkContext.addPyFile(str(tmp_path / "wide_model.py"))
+    each = {"wide": {"model": "wide_model:Wide", "trainer": {"strategy": "model_parallel", "max_epochs": EPOCHS}}}
+    history = walk.run(local_spark, tmp_path, manifest, each, 2)["wide"][0]["history"]
+    assert history[-1]["loss"] < 0.5 * history[0]["loss"]
+    assert (tmp_path / "wide" / "model.json").exists()

@@ -124,6 +124,25 @@ class Sharded(Line):
         assert isinstance(self.layer.weight, DTensor), "nothing was sharded"
 
 
+class Late(Line):
+    """Its layer is built in configure_model, and sharded where there is a mesh."""
+
+    def __init__(self, num_features: int = 2, learning_rate: float = 0.1) -> None:
+        super().__init__(num_features, learning_rate)
+        del self.layer
+        self.num_features = num_features
+
+    def configure_model(self) -> None:
+        self.layer = nn.Linear(self.num_features, 1)
+        if self.device_mesh is not None:
+            fully_shard(self.layer, mesh=self.device_mesh["data_parallel"])
+
+
+class NeedsMesh(Late):
+    def configure_model(self) -> None:
+        self.layer = fully_shard(nn.Linear(self.num_features, 1), mesh=self.device_mesh["data_parallel"])
+
+
 class NotAModule:
     pass
 

@@ -6,7 +6,7 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from airflow_provider_sparkddp.runtime.imports import build, import_object
@@ -56,6 +56,31 @@ def lightning_package(cls: type) -> str | None:
         if found is not None and issubclass(cls, found.LightningModule):
             return package
     return None
+
+
+def build_layers(module: Any, names: Collection[str]) -> None:
+    """Call `configure_model`, as a Trainer does before it trains, where the module builds there what the names stand for.
+
+    Args:
+        names: those of the weights to come.
+
+    Raises:
+        SparkDDPError: SDDP-403 when it fails: outside of a training there is no device mesh.
+    """
+    package = lightning_package(type(module))
+    if package is None or set(names) <= set(module.state_dict()):
+        return
+    if type(module).configure_model is sys.modules[package].LightningModule.configure_model:
+        return
+    try:
+        module.configure_model()
+    except Exception as error:
+        raise SparkDDPError(
+            "SDDP-403",
+            f"{type(module).__name__} builds its layers in configure_model, which fails outside of a training: "
+            f"{type(error).__name__}: {error}",
+            "Build the layers in __init__, or shard them only where self.device_mesh is not None.",
+        ) from error
 
 
 def _not_lightning(path: str, name: str) -> SparkDDPError:

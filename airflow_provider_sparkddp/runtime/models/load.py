@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from airflow_provider_sparkddp.runtime.models import bundle, locate, predict
-from airflow_provider_sparkddp.runtime.models.construct import construct
+from airflow_provider_sparkddp.runtime.models.construct import build_layers, construct
 from airflow_provider_sparkddp.runtime.models.formats import safetensors
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.references import import_paths
@@ -87,6 +87,7 @@ def load_model(path: str | Path, trusted_modules: Sequence[str] | str = ()) -> L
         if bundle.WEIGHTS not in files:
             raise SparkDDPError("SDDP-501", f"{folder} holds a model.json without weights.", "Export again.")
         module, _ = construct(description.model, description.model_kwargs)
+        build_layers(module, safetensors.names(files[bundle.WEIGHTS]))
         safetensors.load(module, files[bundle.WEIGHTS], description.tied)
         parity = _parity(files.get(bundle.PARITY))
     module.eval()

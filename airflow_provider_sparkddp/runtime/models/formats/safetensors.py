@@ -39,6 +39,11 @@ def load_tensors(path: Path) -> dict[str, Any]:
         ) from error
 
 
+def names(path: Path) -> list[str]:
+    """Names of the tensors in the file. Raises SparkDDPError SDDP-501 when it is not a whole safetensors file."""
+    return list(load_tensors(path))
+
+
 def split_tied(state: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     """The tensors to save, none sharing memory with another, and the names that are the same tensor as a saved one."""
     kept: dict[str, Any] = {}

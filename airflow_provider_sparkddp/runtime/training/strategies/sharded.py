@@ -50,12 +50,16 @@ def require_configure_model(package: str, strategy: Any, module: Any) -> None:
 
 
 def whole(strategy: Any, module: Any) -> dict[str, Any]:
-    """The whole model's state on rank 0, on its CPU; on the other ranks whatever the strategy leaves. A collective.
+    """The whole model's state on rank 0, on its CPU; on the other ranks nothing or the same. A collective.
 
     DeepSpeed's stage 3 keeps its parameters empty between the steps and gathers them on request.
     """
+    from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
+
     if not any(kind.__name__ == "DeepSpeedStrategy" for kind in type(strategy).__mro__):
-        return dict(strategy.lightning_module_state_dict())
+        return dict(
+            get_model_state_dict(strategy.model, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
+        )
     with importlib.import_module("deepspeed").zero.GatheredParameters(list(module.parameters())):
         return {name: tensor.detach().cpu().clone() for name, tensor in module.state_dict().items()}
 
