@@ -14,7 +14,7 @@ HEAD = """# Hardware, strategy and precision
 Three settings of `trainer`, each free of the other two, under Lightning's own names:
 
 ```python
-trainer={"accelerator": "cpu", "strategy": "ddp", "precision": "bf16-mixed"}
+trainer = {"accelerator": "cpu", "strategy": "ddp", "precision": "bf16-mixed"}
 ```
 
 What can't go together is refused while the DAG is parsed ([SDDP-104](errors.md#sddp-104)), with the reason. Where a
@@ -25,7 +25,7 @@ Lightning's `Accelerator`, `Strategy` or `Precision` of the same package as the 
 group and the environment are given to it. The same form sets the arguments of Lightning's own classes:
 
 ```python
-trainer={"strategy": {"$import": "pytorch_lightning.strategies:DDPStrategy", "kwargs": {"static_graph": True}}}
+trainer = {"strategy": {"$import": "pytorch_lightning.strategies:DDPStrategy", "kwargs": {"static_graph": True}}}
 ```
 
 A strategy that starts processes itself is refused: Spark started them.

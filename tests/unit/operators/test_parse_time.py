@@ -19,7 +19,7 @@ from airflow_provider_sparkddp.operators import (
     PartitionToParquetOperator,
     SparkDDPTrainOperator,
 )
-from airflow_provider_sparkddp.spec import compat, jobs
+from airflow_provider_sparkddp.spec import compat, jobs, seams
 from tests.support.refusals import refused
 
 OPERATORS: dict[str, Any] = {
@@ -59,6 +59,15 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 ON_SPARK = ("partition", "train")
 
 Make = Callable[..., Any]
+
+
+def test_every_refused_combination_is_refused_while_the_dag_is_parsed() -> None:
+    combinations = [each for each in seams.combinations() if seams.refusal(*each)]
+    assert len(combinations) > 100
+    for combination in combinations:
+        trainer = dict(zip(seams.VALUES, combination, strict=True))
+        with refused("SDDP-104", *(repr(value) for value in combination)):
+            SparkDDPTrainOperator(task_id="train", trainer=trainer, **NEEDED["train"])
 
 
 @pytest.fixture
