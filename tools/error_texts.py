@@ -244,6 +244,11 @@ TEXTS: dict[str, Explanation] = {
         "different times.",
         "Install the package on the executors, or send a packed environment with `archives`.",
     ),
+    "SDDP-312": Explanation(
+        "Rank 0 found no free port for the store at which the ranks meet.",
+        "A narrow `port_range` on a host that runs other trainings, whose Spark driver and executors take ports of it too.",
+        "Open a larger range in the firewall and give it, or end what holds the ports.",
+    ),
     "SDDP-401": Explanation(
         "An import path (`model`, a source's `callable`, or a `$import`) cannot be imported where the job runs.",
         "Its file is not in `py_files` and its package is not installed there; the module itself raises while it is "

@@ -10,6 +10,7 @@ from airflow_provider_sparkddp.spec import jobs, paths
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.jobs import CodeRef, Job
 from airflow_provider_sparkddp.spec.paths import TryDir
+from airflow_provider_sparkddp.spec.ports import ports
 from airflow_provider_sparkddp.spec.secrets import refuse_secrets
 
 DYNAMIC = "spark.dynamicAllocation.enabled"
@@ -98,6 +99,11 @@ def spark_conf(
     if kind == jobs.TRAIN:
         # A worker that held CUDA, or a failed collective, is not for another stage.
         ours["spark.python.worker.reuse"] = "false"
+    if settings.get("port_range"):
+        first, last = ports(settings["port_range"])
+        # Each tries the next one, up to the last, where one is taken.
+        ours |= dict.fromkeys(("spark.driver.port", "spark.blockManager.port"), str(first))
+        ours["spark.port.maxRetries"] = str(last - first)
     wants_gpu = kind == jobs.TRAIN and (settings.get("trainer") or {}).get("accelerator") in ("cuda", "gpu")
     if wants_gpu and not master.startswith("local"):
         ours["spark.task.resource.gpu.amount"] = "1"

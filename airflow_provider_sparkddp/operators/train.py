@@ -34,6 +34,8 @@ class SparkDDPTrainOperator(OnSpark):
             (templated)
         on_nan: "stop": a loss that is NaN or infinite fails the task.
         threads_per_rank: CPU threads of a rank; default its share of its executor's cores. (templated)
+        port_range: "34000-34100": the ports that a firewall between driver and executors leaves open, for Spark's and the ranks'
+            own; see docs/how-to/firewalls.md for those of Gloo and NCCL. (templated)
         py_files: files, zips, packages and folders of code; export and validation get it without being told again. (templated)
         run_dir, cpus_per_rank, executors_timeout: as for PartitionToParquetOperator. (templated)
         models, datamodule, datamodule_kwargs, loader, checkpoint, tune, max_restarts, storage_conn_id: refused until they are built.
@@ -68,6 +70,7 @@ class SparkDDPTrainOperator(OnSpark):
         checkpoint: Any = None,
         tune: Any = None,
         threads_per_rank: int | str | None = None,
+        port_range: str | None = None,
         run_dir: str | None = None,
         storage_conn_id: str | None = None,
         cpus_per_rank: int | str | None = None,
@@ -89,6 +92,7 @@ class SparkDDPTrainOperator(OnSpark):
         self.models, self.datamodule, self.datamodule_kwargs = models, datamodule, datamodule_kwargs
         self.loader, self.checkpoint, self.tune = loader, checkpoint, tune
         self.threads_per_rank = threads_per_rank
+        self.port_range = port_range
         self.run_dir = run_dir
         self.storage_conn_id = storage_conn_id
         self.cpus_per_rank = cpus_per_rank

@@ -59,6 +59,7 @@ CODES: dict[str, Code] = {
     "SDDP-309": Code("The job was cancelled", retry=True),
     "SDDP-310": Code("Spark lacks a package for the source or the storage"),
     "SDDP-311": Code("A package is missing on an executor, or of another version than elsewhere"),
+    "SDDP-312": Code("No free port in port_range", retry=True),
     # 4xx: training
     "SDDP-401": Code("The model cannot be imported"),
     "SDDP-402": Code("The model is not a LightningModule"),

@@ -71,6 +71,7 @@ ARGUMENTS: dict[str, dict[str, Argument]] = {
         "checkpoint": Argument("any"),
         "tune": Argument("any"),
         "threads_per_rank": Argument("int", minimum=1),
+        "port_range": Argument("str"),
         **_COMMON,
         **_ON_SPARK,
     },

@@ -31,12 +31,14 @@ class Launch:
             doesn't import torch for it.
         settings: plain JSON for the function.
         failures: URI of the folder where a failing rank leaves its error.
+        ports: first and last port among which rank 0's store takes one; None: any.
     """
 
     function: str
     settings: dict[str, Any]
     failures: str
     cores: Cores
+    ports: tuple[int, int] | None = None
 
 
 def launch(spark: Any, work: Launch, world_size: int) -> list[dict[str, Any]]:
@@ -70,7 +72,7 @@ def _rank_task(batches: Iterator[Any], work: Launch) -> Iterator[Any]:
     context = BarrierTaskContext.get()
     rank = context.partitionId()
     try:
-        info, store = meet(context, work.cores)
+        info, store = meet(context, work.cores, work.ports)
         report = import_object(work.function, "rank function")(info, store, work.settings)
     except BaseException as error:
         leave_failure(work.failures, rank, error)

@@ -29,11 +29,15 @@ class Cores:
     threads_per_rank: int | None = None
 
 
-def meet(context: Any, cores: Cores) -> tuple[RankInfo, Any]:
+def meet(context: Any, cores: Cores, ports: tuple[int, int] | None = None) -> tuple[RankInfo, Any]:
     """This rank's facts and the store that joins the ranks.
 
     Args:
         context: pyspark's BarrierTaskContext.
+        ports: first and last port among which rank 0's store takes one; None: any.
+
+    Raises:
+        SparkDDPError: SDDP-312 when all of them are taken.
     """
     from torch.distributed import TCPStore  # type: ignore[attr-defined]  # public, but not in its __all__
 
@@ -43,7 +47,7 @@ def meet(context: Any, cores: Cores) -> tuple[RankInfo, Any]:
     here = "127.0.0.1" if len(set(hosts)) == 1 else address_of(hosts[rank])
     store = None
     if rank == 0:
-        store = TCPStore(here, 0, len(hosts), is_master=True, wait_for_workers=False, timeout=TIMEOUT)
+        store = _bound_store(here, len(hosts), ports)
     told = json.dumps({"address": here, "port": store.port if store else 0})
     main = json.loads(context.allGather(told)[0])
     if store is None:
@@ -68,6 +72,25 @@ def meet(context: Any, cores: Cores) -> tuple[RankInfo, Any]:
         interface=interface_of(here),
     )
     return info, store
+
+
+def _bound_store(here: str, world_size: int, ports: tuple[int, int] | None) -> Any:
+    """Rank 0's store, which listens."""
+    from torch.distributed import DistNetworkError, TCPStore  # type: ignore[attr-defined]
+
+    for port in range(ports[0], ports[1] + 1) if ports else (0,):
+        try:
+            return TCPStore(here, port, world_size, is_master=True, wait_for_workers=False, timeout=TIMEOUT)
+        except DistNetworkError as error:
+            if "EADDRINUSE" not in str(error):
+                raise
+    raise SparkDDPError(
+        "SDDP-312",
+        f"all ports of port_range {ports[0]}-{ports[1]} are taken on {here}."
+        if ports
+        else f"no port is free on {here}.",
+        "Open and give a larger range, or end what holds its ports there.",
+    )
 
 
 def _host(address: str) -> str:

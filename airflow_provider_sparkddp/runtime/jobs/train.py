@@ -13,6 +13,7 @@ from airflow_provider_sparkddp.spec import paths
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.jobs import Job
 from airflow_provider_sparkddp.spec.manifests import TRAIN, VALIDATION, Manifest, require_trainable, rows_of
+from airflow_provider_sparkddp.spec.ports import ports
 from airflow_provider_sparkddp.storage.leases import lease
 from airflow_provider_sparkddp.storage.manifests import read_manifest
 
@@ -54,6 +55,7 @@ def _run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
             settings=_rank_settings(job, of_ranks),
             failures=paths.join(job.directory, paths.FAILURES),
             cores=cores(spark, settings["threads_per_rank"]),
+            ports=ports(settings["port_range"]) if settings["port_range"] else None,
         )
         reports = launch(spark, work, world_size)
     still_wanted()
@@ -81,7 +83,7 @@ def _require_target(manifest: Manifest, name: str) -> None:
 
 
 def _rank_settings(job: Job, of_ranks: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("manifest", "model", "model_kwargs", "alias", "features", "target", "batch_size", "trainer")
+    names = ("port_range", "manifest", "model", "model_kwargs", "alias", "features", "target", "batch_size", "trainer")
     return {
         **{name: job.settings[name] for name in names},
         **of_ranks,

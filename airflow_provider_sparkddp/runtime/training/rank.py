@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from airflow_provider_sparkddp.runtime.barrier.network import stray_ports
 from airflow_provider_sparkddp.runtime.barrier.rank_info import RankInfo
 from airflow_provider_sparkddp.runtime.barrier.rendezvous import rank_environment
 from airflow_provider_sparkddp.runtime.data.dataset import RankLoader, read_share, sample_rows, tensors
@@ -26,6 +27,7 @@ from airflow_provider_sparkddp.runtime.training.isolation import isolated, quiet
 from airflow_provider_sparkddp.runtime.training.trainer import Seams, build_trainer
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.manifests import TRAIN, VALIDATION, Manifest, rows_of
+from airflow_provider_sparkddp.spec.ports import ports
 from airflow_provider_sparkddp.storage.manifests import read_manifest
 
 PARITY_ROWS = 256
@@ -66,6 +68,8 @@ def _train(info: RankInfo, store: Any, settings: Mapping[str, Any]) -> dict[str,
     importlib.import_module("pytorch_lightning").seed_everything(manifest.seed, verbose=False)
     module, kwargs = construct(settings["model"], settings["model_kwargs"])
     quiet_lightning()
+    if settings.get("port_range") and (stray := stray_ports(ports(settings["port_range"]))):
+        warnings.warn(stray, stacklevel=1)
     chosen = Seams.of(module, arguments, info, settings["batch_size"])
     data = _data(manifest, settings, info, chosen.format.input_dtype)
     progress = ProgressWriter(settings["progress"]) if info.rank == 0 else None

@@ -10,6 +10,7 @@ from airflow_provider_sparkddp.spec import compat
 from airflow_provider_sparkddp.spec.arguments import UNKNOWN
 from airflow_provider_sparkddp.spec.checks.values import OBJECTS, check_json, import_path, one_of, run_dir
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
+from airflow_provider_sparkddp.spec.ports import ports
 
 ALIAS = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")
 
@@ -32,6 +33,8 @@ def check_train(arguments: dict[str, Any]) -> None:
             f"max_restarts={arguments['max_restarts']} is set; this version can't resume a training yet.",
             "Leave it at 0; Airflow's retries start the task again.",
         )
+    if arguments.get("port_range"):
+        ports(arguments["port_range"])
     _check_on_nan(arguments)
     _check_features(arguments)
     check_json("model_kwargs", arguments.get("model_kwargs"), OBJECTS)

@@ -87,6 +87,13 @@ def test_cpus_per_rank_are_sparks_cpus_a_task() -> None:
     assert "spark.task.cpus" not in conf()
 
 
+def test_a_range_of_ports_is_sparks_too_unless_the_user_says_otherwise() -> None:
+    merged = conf(port_range="34000-34100", given={"spark.blockManager.port": 7100})
+    assert (merged["spark.driver.port"], merged["spark.blockManager.port"]) == ("34000", "7100")
+    assert merged["spark.port.maxRetries"] == "100"
+    assert not [key for key in conf() if key.endswith(".port")]
+
+
 @pytest.mark.parametrize("accelerator", ["cuda", "gpu"])
 def test_a_training_on_gpus_asks_for_one_a_rank_and_devices_a_node(accelerator: str) -> None:
     amounts = conf(devices=4, trainer={"accelerator": accelerator})

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import socket
 import sys
+from pathlib import Path
 
 import pytest
 
-from airflow_provider_sparkddp.runtime.barrier.network import address_of, interface_of
+from airflow_provider_sparkddp.runtime.barrier.network import address_of, interface_of, stray_ports
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="interfaces are asked of Linux's kernel")
 
@@ -45,3 +46,21 @@ def test_a_name_is_resolved() -> None:
 def test_a_name_that_nobody_knows_is_an_error() -> None:
     with pytest.raises(OSError, match="."):
         address_of("no such host")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "tells"),
+    [("34000\t34100\n", False), ("34010 34020", False), ("32768\t60999\n", True), ("33999 34050", True), ("", False)],
+)
+def test_a_kernel_that_gives_out_other_ports_is_told_of(kernel: str, tells: bool, tmp_path: Path) -> None:
+    (tmp_path / "range").write_text(kernel)
+    told = stray_ports((34000, 34100), tmp_path / "range")
+    assert bool(told) == tells
+    if told:
+        assert "34000-34100" in told
+        assert "-".join(kernel.split()) in told
+        assert "net.ipv4.ip_local_port_range='34000 34100'" in told
+
+
+def test_where_the_kernel_does_not_say_there_is_nothing_to_tell(tmp_path: Path) -> None:
+    assert stray_ports((34000, 34100), tmp_path / "absent") is None

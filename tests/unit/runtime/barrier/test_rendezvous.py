@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
 
 from airflow_provider_sparkddp.runtime.barrier.rank_info import RankInfo
-from airflow_provider_sparkddp.runtime.barrier.rendezvous import _host, rank_environment
+from airflow_provider_sparkddp.runtime.barrier.rendezvous import _bound_store, _host, rank_environment
 from tests.support.refusals import refused
 
 INFO = RankInfo(
@@ -64,3 +67,31 @@ def test_without_gpus_of_sparks_the_variable_is_left_alone() -> None:
 )
 def test_the_host_of_an_executor_is_its_address_without_the_port(address: str, host: str) -> None:
     assert _host(address) == host
+
+
+@pytest.fixture
+def three_ports() -> Iterator[tuple[int, list[socket.socket]]]:
+    """The first of three ports in a row that are held, and what holds them."""
+    with ExitStack() as stack:
+        for first in range(41000, 60000, 3):
+            held = [stack.enter_context(socket.socket()) for _ in range(3)]
+            try:
+                for port, each in enumerate(held, first):
+                    each.bind(("", port))
+                    each.listen()
+            except OSError:
+                continue
+            yield first, held
+            return
+
+
+def test_the_store_takes_the_first_free_port_of_the_range(three_ports: tuple[int, list[socket.socket]]) -> None:
+    first, held = three_ports
+    held[1].close()
+    assert _bound_store("127.0.0.1", 1, (first, first + 2)).port == first + 1
+
+
+def test_a_range_that_is_taken_is_named(three_ports: tuple[int, list[socket.socket]]) -> None:
+    first, _ = three_ports
+    with refused("SDDP-312", f"port_range {first}-{first + 2}", "larger range"):
+        _bound_store("127.0.0.1", 1, (first, first + 2))
