@@ -34,6 +34,7 @@ class _Recorder:
         self.first_step_at: float | None = None
         self.train_seconds, self.all_rows, self.all_steps = 0.0, 0, 0
         self._latest: dict[str, Any] = {}
+        self._kept_at = 0
         self._named_slow: set[str] = set()
         self._begin_epoch()
 
@@ -69,7 +70,10 @@ class _Recorder:
                 # On CUDA this would wait for the device at every step; there the epoch's end finds it.
                 self._stop_on_nan(float(loss), trainer)
             self.loss_sum, self.loss_rows = self.loss_sum + loss * rows, self.loss_rows + rows
-        if trainer.log_every_n_steps and trainer.global_step % trainer.log_every_n_steps == 0:
+        every, step = trainer.log_every_n_steps, trainer.global_step
+        # A batch may make no step (accumulated gradients), or several (more than one optimiser).
+        if every and step // every > self._kept_at // every:
+            self._kept_at = step
             self._keep_logged(trainer)
         if self.info.rank == 0 and self.lines.due():
             # The steps of the ranks are equal in number and nearly in rows.

@@ -95,6 +95,13 @@ def test_every_logged_metric_is_in_the_history_once(talked: tuple[Path, dict[str
     assert values["loss", STEPS] == pytest.approx(values["both_epoch", STEPS], rel=1e-5)
 
 
+def test_batches_that_make_no_step_are_no_points(manifest: str, tmp_path: Path) -> None:
+    trainer = {"max_epochs": 1, "accelerator": "cpu", "accumulate_grad_batches": 4, "log_every_n_steps": 1}
+    logged = trained(tmp_path, manifest, trainer=trainer)["logged"]
+    steps = [step for step, name in zip(logged["step"], logged["name"], strict=True) if name == "step_loss"]
+    assert steps == list(range(1, STEPS // 4 + 1))
+
+
 def test_the_figures_of_the_rank(talked: tuple[Path, dict[str, Any]]) -> None:
     report = talked[1]
     assert report["trained_steps"] == 2 * STEPS
