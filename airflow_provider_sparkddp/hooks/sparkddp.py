@@ -61,8 +61,8 @@ class SparkDDPHook(BaseHook):
         self._log_times(result, started)
         return result
 
-    def _tell(self, line: str) -> None:
-        self.log.info("%s", line)
+    def _tell(self, level: str, line: str) -> None:
+        getattr(self.log, level)("%s", line)
 
     def _result(self, job: Job, ended: str | None) -> JobResult:
         where = paths.join(job.directory, paths.RESULT)

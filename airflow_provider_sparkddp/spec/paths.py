@@ -1,7 +1,7 @@
 """Where everything lies. File names are decided here and nowhere else.
 
-A run directory holds, for each task: `<task>/<map index>/<try>-<nonce>/` with job.json, result.json, progress/, failures/,
-probe/, data/ or model/; beside a manifest also who reads it and when it was last reused. A bare path
+A run directory holds, for each task: `<task>/<map index>/<try>-<nonce>/` with job.json, result.json, progress/, logs/,
+failures/, probe/, data/ or model/; beside a manifest also who reads it and when it was last reused. A bare path
 means one thing to Spark (`fs.defaultFS`) and another to fsspec, so paths are absolute URIs.
 """
 
@@ -32,6 +32,7 @@ MANIFEST = "manifest.json"
 DATA = "data"
 MODEL = "model"
 PROGRESS = "progress"
+LOGS = "logs"
 FAILURES = "failures"
 PROBE = "probe"
 CODE = "code"
@@ -131,6 +132,21 @@ def hadoop_uri(uri: str) -> str:
 
 def _mapped(map_index: int) -> str:
     return "unmapped" if map_index < 0 else str(map_index)
+
+
+def rank_log(folder: str, rank: int) -> str:
+    """A rank's whole log, in the try's folder of logs."""
+    return join(folder, f"rank-{rank:05d}.log")
+
+
+def event_name(number: int) -> str:
+    """How the training goes, as rank 0 tells it, in the folder of progress. Numbers from 1."""
+    return f"{number:06d}.json"
+
+
+def notice_name(rank: int, number: int) -> str:
+    """A rank's warning or error, in the folder of progress."""
+    return f"rank-{rank:05d}-{number:06d}.json"
 
 
 @dataclass(frozen=True)

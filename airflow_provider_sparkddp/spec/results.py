@@ -17,6 +17,7 @@ class JobResult:
         nonce: that of job.json; a reader refuses another's, so that a stale result can't turn a crash into a success.
         values: small plain data, the task's XCom.
         summary: lines for a person.
+        report: what is too much for an XCom, plain data: a training's history of metrics and the figures of each rank.
         failure: set when the job failed; then values are empty.
     """
 
@@ -26,6 +27,7 @@ class JobResult:
     summary: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
     failure: Failure | None = None
+    report: dict[str, Any] = field(default_factory=dict)
 
     def to_text(self) -> str:
         body = {
@@ -35,6 +37,7 @@ class JobResult:
             "summary": list(self.summary),
             "seconds": {k: round(v, 3) for k, v in self.seconds.items()},
             "failure": self.failure.to_json() if self.failure else None,
+            "report": self.report,
         }
         return wire.pack("result", body)
 
@@ -55,4 +58,5 @@ class JobResult:
             summary=tuple(body["summary"]),
             seconds=body["seconds"],
             failure=Failure(**body["failure"]) if body["failure"] else None,
+            report=body.get("report", {}),
         )

@@ -67,7 +67,9 @@ def test_every_gpu_trains_a_rank_over_nccl(tmp_path: Path, monkeypatch: pytest.M
         job = jobs.job("train", tmp_path, partitions=manifest, trainer=trainer, executors_timeout=60, **given)
         result = submit.submit(job, running.master, running.conf(), [str(MODELS)])
     assert (result.values["accelerator"], result.values["world_size"]) == ("cuda", ranks)
-    devices = [line.split()[2] for line in result.summary if line[:1].isdigit() and len(line.split()) == 7]
-    assert sorted(devices) == addresses
+    assert sorted(gpu for rank in result.report["ranks"] for gpu in rank["gpus"]) == addresses
+    for rank in result.report["ranks"]:
+        assert rank["gpu_memory_bytes"] > 0
+        assert 0 < rank["step_seconds"] < rank["train_seconds"]
     body = json.loads(Path(result.values["model"].removeprefix("file://"), "model.json").read_text())["body"]
     assert body["alias"] == "model"

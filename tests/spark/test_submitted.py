@@ -57,8 +57,7 @@ def test_the_line_runs_on_a_cluster_of_two_workers(
     job = jobs.job("train", folder, **training(partitions["manifest"]))
     result = submit.submit(job, gpu_cluster.master, conf, [str(MODELS)])
     assert result.values["world_size"] == 4
-    ranks = [line.split() for line in result.summary if line[:1].isdigit() and len(line.split()) == 7]
-    assert sorted(rank[2] for rank in ranks) == ["0", "1", "2", "3"]
+    assert sorted(gpu for rank in result.report["ranks"] for gpu in rank["gpus"]) == ["0", "1", "2", "3"]
     proved = storage.names(f"{job.directory}/probe")
     assert "driver" in proved
     assert any(name.startswith("executor-") for name in proved)

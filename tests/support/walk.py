@@ -74,6 +74,7 @@ def run(
         "rank_bytes": [0] * world_size,
         "world_size": world_size,
         "progress": f"file://{folder}/progress",
+        "logs": f"file://{folder}/logs",
         "each": each,
     }
     work = Launch("tests.support.walk:train_each", settings, f"file://{folder}/failures", Cores(4, 1))

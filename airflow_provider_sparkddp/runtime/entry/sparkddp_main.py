@@ -193,7 +193,9 @@ def _run(job: Job, parent: Parent, master: str | None) -> JobResult:
     finally:
         if spark:
             spark.stop()
-    return JobResult(job.kind, job.nonce, outcome.values, tuple(outcome.summary), outcome.seconds)
+    return JobResult(
+        job.kind, job.nonce, outcome.values, tuple(outcome.summary), outcome.seconds, report=outcome.report
+    )
 
 
 if __name__ == "__main__":

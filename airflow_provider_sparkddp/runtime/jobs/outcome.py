@@ -13,11 +13,12 @@ from airflow_provider_sparkddp.runtime.jobs.stage_progress import stages_told
 
 @dataclass
 class Outcome:
-    """values become the XCom, summary goes to the log, seconds names the phases."""
+    """values become the XCom, summary goes to the log, seconds names the phases, report stands in result.json alone."""
 
     values: dict[str, Any] = field(default_factory=dict)
     summary: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
+    report: dict[str, Any] = field(default_factory=dict)
 
     @contextmanager
     def phase(self, name: str, spark: Any = None) -> Iterator[None]:

@@ -7,8 +7,9 @@ from typing import Any
 
 from airflow_provider_sparkddp.runtime.barrier.launch import Launch, launch
 from airflow_provider_sparkddp.runtime.data.shards import shares_for
+from airflow_provider_sparkddp.runtime.jobs import train_summary
 from airflow_provider_sparkddp.runtime.jobs.cluster import cores, prove_shared, require_slots
-from airflow_provider_sparkddp.runtime.jobs.outcome import Outcome, table
+from airflow_provider_sparkddp.runtime.jobs.outcome import Outcome
 from airflow_provider_sparkddp.spec import paths
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.jobs import Job
@@ -49,6 +50,7 @@ def _run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
         "rank_bytes": manifest.bytes_of(shares),
         "world_size": world_size,
     }
+    print(f"sparkddp: logs of the ranks: {paths.join(job.directory, paths.LOGS)}", flush=True)
     with outcome.phase("train"):
         work = Launch(
             function=RANK_FUNCTION,
@@ -59,8 +61,9 @@ def _run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
         )
         reports = launch(spark, work, world_size)
     still_wanted()
-    outcome.values = _values(job, reports, of_ranks)
-    outcome.summary = _summary(reports, of_ranks, settings)
+    outcome.values = train_summary.values(job, reports, of_ranks)
+    outcome.summary = train_summary.summary(job, reports, of_ranks)
+    outcome.report = train_summary.report(job, reports)
     return outcome
 
 
@@ -88,56 +91,6 @@ def _rank_settings(job: Job, of_ranks: Mapping[str, Any]) -> dict[str, Any]:
         **{name: job.settings[name] for name in names},
         **of_ranks,
         "progress": paths.join(job.directory, paths.PROGRESS),
+        "logs": paths.join(job.directory, paths.LOGS),
         "model_folder": paths.join(job.directory, paths.MODEL),
     }
-
-
-def _values(job: Job, reports: list[dict[str, Any]], of_ranks: Mapping[str, Any]) -> dict[str, Any]:
-    first, world_size = reports[0], of_ranks["world_size"]
-    history = first["history"]
-    return {
-        "model": paths.join(job.directory, paths.MODEL),
-        "alias": job.settings["alias"],
-        "metrics": first["metrics"],
-        "epochs": first["epochs"],
-        "losses": [entry["loss"] for entry in history][-100:],
-        "world_size": world_size,
-        "batch_size": job.settings["batch_size"],
-        "global_batch_size": job.settings["batch_size"] * world_size,
-        "rows_per_second": history[-1]["rows_per_second"] if history else None,
-        "first_step_at": first["first_step_at"],
-        "accelerator": first["accelerator"],
-        "strategy": first["strategy"],
-        "precision": first["precision"],
-        "class_module": first["class_module"],
-        "sha256": first["model"]["sha256"],
-        "rows": of_ranks["rank_rows"] if world_size <= 500 else [],
-    }
-
-
-def _summary(reports: list[dict[str, Any]], of_ranks: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
-    first, world_size = reports[0], of_ranks["world_size"]
-    ranks = [
-        [
-            r["rank"],
-            r["host"],
-            ",".join(r["gpus"]) or r["accelerator"],
-            r["threads"],
-            r["rows"],
-            of_ranks["rank_bytes"][i],
-            r["steps"],
-        ]
-        for i, r in enumerate(reports[:50])
-    ]
-    # What a model logs as its loss is the loss that stands there already.
-    names = sorted({name for entry in first["history"] for name in entry["metrics"]} - {"loss"})
-    epochs = [
-        [entry["epoch"] + 1, entry["loss"], *(entry["metrics"].get(name) for name in names), entry["rows_per_second"]]
-        for entry in first["history"][-20:]
-    ]
-    return [
-        f"{world_size} ranks, {first['strategy']}, {first['precision']}, batch {settings['batch_size']:,} a rank, "
-        f"{settings['batch_size'] * world_size:,} in all",
-        *table(["rank", "host", "device", "threads", "rows", "bytes", "steps"], ranks),
-        *table(["epoch", "loss", *names, "rows/s"], epochs),
-    ]

@@ -1,1 +1,1 @@
-"""What rank 0 tells while it trains: small files in the try's folder, read by Airflow's side and by nobody else."""
+"""What the ranks tell while they train: small files and logs in the try's folder, read by Airflow's side and by people."""

@@ -19,7 +19,8 @@ from airflow_provider_sparkddp.runtime.data.dataset import RankLoader, read_shar
 from airflow_provider_sparkddp.runtime.data.shards import shares_for, steps
 from airflow_provider_sparkddp.runtime.models.construct import construct
 from airflow_provider_sparkddp.runtime.models.predict import forward
-from airflow_provider_sparkddp.runtime.progress.writer import ProgressWriter
+from airflow_provider_sparkddp.runtime.progress.capture import telling
+from airflow_provider_sparkddp.runtime.progress.channel import Channel
 from airflow_provider_sparkddp.runtime.training import trained
 from airflow_provider_sparkddp.runtime.training.callbacks.recorder import numbers, recorder
 from airflow_provider_sparkddp.runtime.training.group import process_group
@@ -49,20 +50,21 @@ def train_rank(info: RankInfo, store: Any, settings: dict[str, Any]) -> dict[str
     Raises:
         SparkDDPError: codes 104, 208, 209, 307, 311 and 401 to 409.
     """
-    with isolated(rank_environment(info), info.threads):
+    with isolated(rank_environment(info), info.threads), telling(info.rank, info.host, settings) as channel:
         # A target (N,) against an output (N, 1) broadcasts to N x N and trains wrongly, with only this warning.
         warnings.filterwarnings("error", message="Using a target size", category=UserWarning)
         try:
-            return _train(info, store, settings)
+            report = _train(info, store, settings, channel)
         except UserWarning as warning:
             raise SparkDDPError(
                 "SDDP-407",
                 f"the loss got shapes that broadcast into each other: {' '.join(str(warning).split())}",
                 "y has the shape (rows,); let forward return (rows,), for example by .squeeze(-1).",
             ) from warning
+    return report | {"channel": channel.outcome}
 
 
-def _train(info: RankInfo, store: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+def _train(info: RankInfo, store: Any, settings: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
     arguments, started = settings["trainer"], time.monotonic()
     manifest = read_manifest(settings["manifest"])
     importlib.import_module("pytorch_lightning").seed_everything(manifest.seed, verbose=False)
@@ -72,21 +74,20 @@ def _train(info: RankInfo, store: Any, settings: Mapping[str, Any]) -> dict[str,
         warnings.warn(stray, stacklevel=1)
     chosen = Seams.of(module, arguments, info, settings["batch_size"])
     data = _data(manifest, settings, info, chosen.format.input_dtype)
-    progress = ProgressWriter(settings["progress"]) if info.rank == 0 else None
-    record, left = recorder(chosen.package, info, progress, data.rank_rows), chosen.harvest(data.sample)
+    record, left = recorder(chosen.package, info, channel), chosen.harvest(data.sample)
     callbacks = [record, left] if left else [record]
     with (
         tempfile.TemporaryDirectory(prefix="sparkddp-rank-") as root,
         process_group(info, store, chosen.hardware.backend),
     ):
         trainer = build_trainer(arguments, chosen, info, callbacks, root)
-        trainer.fit(module, data.train, data.validation)
+        trainer.fit(module, record.loader(data.train), data.validation)
         metrics = numbers(trainer.callback_metrics)
         epochs = trainer.current_epoch
     report = _report(info, chosen, data, record, started)
     if info.rank == 0:
         told = {"epochs": epochs, "metrics": metrics, "history": record.history}
-        report |= told | {"class_module": type(module).__module__}
+        report |= told | {"logged": record.logged.to_json(), "class_module": type(module).__module__}
         state, predictions = _outcome(module, left, data.sample)
         report["model"] = trained.write(
             trained.Trained(module, kwargs, state, data.sample, predictions, told), manifest, settings
@@ -130,5 +131,6 @@ def _report(info: RankInfo, chosen: Seams, data: Data, record: Any, started: flo
         "rows": data.rank_rows[info.rank],
         "steps": len(data.train),
         "first_step_at": record.first_step_at,
+        **record.figures(),
         "seconds": round(time.monotonic() - started, 3),
     }

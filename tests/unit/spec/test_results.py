@@ -11,7 +11,7 @@ from airflow_provider_sparkddp.spec.errors import Failure, SparkDDPError
 from airflow_provider_sparkddp.spec.results import JobResult
 from tests.support.refusals import refused
 
-DONE = JobResult("train", "now", {"alias": "a"}, ("one line",), {"train": 1.5})
+DONE = JobResult("train", "now", {"alias": "a"}, ("one line",), {"train": 1.5}, report={"ranks": [1]})
 FAILED = JobResult("train", "now", failure=Failure.of(SparkDDPError("SDDP-405", "lost", "Look.", {"rank": 1})))
 
 
