@@ -94,8 +94,9 @@ def spark_conf(
     }
     if master.startswith("local"):
         ours["spark.pyspark.python"] = python
-    if settings.get("cpus_per_rank"):
-        ours["spark.task.cpus"] = str(settings["cpus_per_rank"])
+    ranks = int(settings.get("ranks_per_task") or 1)
+    if settings.get("cpus_per_rank") or ranks > 1:
+        ours["spark.task.cpus"] = str((settings.get("cpus_per_rank") or 1) * ranks)
     if kind == jobs.TRAIN:
         # A worker that held CUDA, or a failed collective, is not for another stage.
         ours["spark.python.worker.reuse"] = "false"
@@ -106,7 +107,7 @@ def spark_conf(
         ours["spark.port.maxRetries"] = str(last - first)
     wants_gpu = kind == jobs.TRAIN and (settings.get("trainer") or {}).get("accelerator") in ("cuda", "gpu")
     if wants_gpu and not master.startswith("local"):
-        ours["spark.task.resource.gpu.amount"] = "1"
+        ours["spark.task.resource.gpu.amount"] = str(ranks)
         ours["spark.executor.resource.gpu.amount"] = str(settings.get("devices") or 1)
     return {**ours, **{str(key): _text(value) for key, value in (conf or {}).items()}}
 

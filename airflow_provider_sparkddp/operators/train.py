@@ -8,6 +8,7 @@ from typing import Any
 
 from airflow_provider_sparkddp.operators.base import OnSpark
 from airflow_provider_sparkddp.spec import jobs, seams
+from airflow_provider_sparkddp.spec.checks.train import require_whole_tasks
 from airflow_provider_sparkddp.spec.jobs import CodeRef
 from airflow_provider_sparkddp.spec.manifests import require_trainable
 from airflow_provider_sparkddp.spec.references import manifest_uri, named_modules
@@ -34,6 +35,8 @@ class SparkDDPTrainOperator(OnSpark):
             (templated)
         on_nan: "stop": a loss that is NaN or infinite fails the task.
         threads_per_rank: CPU threads of a rank; default its share of its executor's cores. (templated)
+        ranks_per_task: ranks of one Spark task; it divides `num_nodes * devices`. 1: a rank is a task, with one device. `devices`: one
+            task a node, whose ranks are processes, each with one of the task's devices. (templated)
         port_range: "34000-34100": the ports that a firewall between driver and executors leaves open, for Spark's and the ranks'
             own; see docs/how-to/firewalls.md for those of Gloo and NCCL. (templated)
         py_files: files, zips, packages and folders of code; export and validation get it without being told again. (templated)
@@ -71,6 +74,7 @@ class SparkDDPTrainOperator(OnSpark):
         tune: Any = None,
         threads_per_rank: int | str | None = None,
         port_range: str | None = None,
+        ranks_per_task: int | str = 1,
         run_dir: str | None = None,
         storage_conn_id: str | None = None,
         cpus_per_rank: int | str | None = None,
@@ -93,6 +97,7 @@ class SparkDDPTrainOperator(OnSpark):
         self.loader, self.checkpoint, self.tune = loader, checkpoint, tune
         self.threads_per_rank = threads_per_rank
         self.port_range = port_range
+        self.ranks_per_task = ranks_per_task
         self.run_dir = run_dir
         self.storage_conn_id = storage_conn_id
         self.cpus_per_rank = cpus_per_rank
@@ -108,6 +113,7 @@ class SparkDDPTrainOperator(OnSpark):
         alias = checked["alias"] or checked["model"].rpartition(":")[2].rpartition(".")[2]
         num_nodes, devices = checked["num_nodes"] or manifest.num_nodes, checked["devices"] or manifest.devices
         seams.require_ranks(checked["trainer"] or {}, num_nodes * devices)
+        require_whole_tasks(num_nodes * devices, checked["ranks_per_task"])
         filled = {"num_nodes": num_nodes, "devices": devices, "model_kwargs": checked["model_kwargs"] or {}}
         return {**checked, **filled, "manifest": uri, "alias": alias}, ()
 

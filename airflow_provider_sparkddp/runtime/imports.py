@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import platform
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
@@ -29,6 +30,12 @@ def import_object(path: str, what: str) -> Any:
             "Give the file or folder that holds it in py_files (or put it on sys.path), or install its package where this runs.",
         ) from error
     return found
+
+
+def preload(path: str) -> None:
+    """Import the module of an import path ahead of its use. What is wrong with it is told by whoever uses it."""
+    with suppress(Exception):
+        importlib.import_module(path.partition(":")[0])
 
 
 def require_package(module: str, wanted_by: str, remedy: str) -> None:

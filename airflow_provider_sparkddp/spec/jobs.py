@@ -72,6 +72,7 @@ ARGUMENTS: dict[str, dict[str, Argument]] = {
         "tune": Argument("any"),
         "threads_per_rank": Argument("int", minimum=1),
         "port_range": Argument("str"),
+        "ranks_per_task": Argument("int", required=True, minimum=1, default=1),
         **_COMMON,
         **_ON_SPARK,
     },

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -72,5 +74,25 @@ def rank_one_is_killed(info: RankInfo, store: Any, settings: dict[str, Any]) -> 
         if info.rank == 1:
             os.kill(os.getpid(), signal.SIGKILL)
         dist.all_reduce(torch.ones(1))
+        dist.all_reduce(torch.ones(1))
+    return {"rank": info.rank}
+
+
+def task_of_rank_one_is_killed(info: RankInfo, store: Any, settings: dict[str, Any]) -> dict[str, Any]:
+    """Rank 1 kills the Python worker whose process it is, and waits with its peers in a collective."""
+    (Path(settings["folder"]) / f"pid-{info.rank}").write_text(str(os.getpid()))
+    with isolated(rank_environment(info), info.threads), process_group(info, store, "gloo"):
+        dist.all_reduce(torch.ones(1))
+        if info.rank == 1:
+            os.kill(os.getppid(), signal.SIGKILL)
+        threading.Event().wait(60)
+    return {"rank": info.rank}
+
+
+def exits(info: RankInfo, store: Any, settings: dict[str, Any]) -> dict[str, Any]:
+    """Rank 3 ends its process as native code may."""
+    if info.rank == 3:
+        os._exit(7)
+    with isolated(rank_environment(info), info.threads), process_group(info, store, "gloo"):
         dist.all_reduce(torch.ones(1))
     return {"rank": info.rank}

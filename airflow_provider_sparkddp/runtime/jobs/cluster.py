@@ -77,30 +77,44 @@ def is_local(spark: Any) -> bool:
     return str(spark.sparkContext.master).startswith("local")
 
 
-def require_slots(spark: Any, world_size: int, timeout: float | None) -> None:
+def require_slots(spark: Any, world_size: int, timeout: float | None, ranks_per_task: int = 1) -> None:
     """Wait briefly until Spark can run all ranks at once.
 
     Raises:
         SparkDDPError: SDDP-303 with both numbers. Spark itself would wait about ten minutes.
     """
-    master = str(spark.sparkContext.master)
+    master, tasks = str(spark.sparkContext.master), world_size // ranks_per_task
     _refuse_gpus_on_local(spark)
     waits = timeout if timeout is not None else NEAR_TIMEOUT if master.startswith("spark://") else FAR_TIMEOUT
     limit = 0.0 if is_local(spark) else waits
     deadline, told = time.monotonic() + limit, False
-    while (have := slots(spark)) < world_size:
+    while (have := slots(spark)) < tasks:
         if time.monotonic() >= deadline:
+            each = f" ({ranks_per_task} ranks a task)" if ranks_per_task > 1 else ""
             raise SparkDDPError(
                 "SDDP-303",
-                f"{world_size} ranks need {world_size} Spark slots at once; {master} offers {have}"
-                + (f" (waited {limit:g} s)." if limit else "."),
+                f"{world_size} ranks need {tasks} Spark slots at once{each}; {master} offers {have}"
+                + (f" (waited {limit:g} s)" if limit else "")
+                + _gpus_asked(spark),
                 "Lower num_nodes or devices, lower cpus_per_rank, or give the application more executors "
                 "(num_executors, executor_cores, total_executor_cores).",
             )
         if not told:
-            print(f"sparkddp: waiting up to {limit:g} s for slots: have {have}, need {world_size}", flush=True)
+            print(f"sparkddp: waiting up to {limit:g} s for slots: have {have}, need {tasks}", flush=True)
             told = True
         time.sleep(POLL_SECONDS)
+
+
+def _gpus_asked(spark: Any) -> str:
+    """What else may be missing: no executor starts on a worker that offers fewer GPUs than one asks for."""
+    conf = spark.sparkContext.getConf()
+    task, executor = (conf.get(f"spark.{who}.resource.gpu.amount", "0") for who in ("task", "executor"))
+    if float(task) <= 0:
+        return ""
+    return (
+        f". Each task asks for {task} GPUs and each executor for {executor}: only workers that offer as many "
+        "(spark.worker.resource.gpu.amount) start one"
+    )
 
 
 def _refuse_gpus_on_local(spark: Any) -> None:
@@ -123,12 +137,12 @@ def slots(spark: Any) -> int:
 def cores(spark: Any, threads_per_rank: int | None) -> Cores:
     """Cores of an executor and of a task."""
     context = spark.sparkContext
-    per_rank = int(context.getConf().get("spark.task.cpus", "1"))
+    per_task = int(context.getConf().get("spark.task.cpus", "1"))
     executors = max(1, len(context._jsc.sc().statusTracker().getExecutorInfos()) - (0 if is_local(spark) else 1))
     configured = context.getConf().get("spark.executor.cores")
     by_cores = context.defaultParallelism // executors
     per_executor = by_cores if is_local(spark) or not configured else int(configured)
-    return Cores(max(1, per_executor), per_rank, threads_per_rank)
+    return Cores(max(1, per_executor), per_task, threads_per_rank)
 
 
 def prove_shared(spark: Any, job: Job) -> None:

@@ -42,7 +42,7 @@ def _run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
     if manifest.rows(VALIDATION):
         shares_for(manifest, VALIDATION, world_size)
     with outcome.phase("wait for slots"):
-        require_slots(spark, world_size, settings["executors_timeout"])
+        require_slots(spark, world_size, settings["executors_timeout"], settings["ranks_per_task"])
     with outcome.phase("check storage"):
         prove_shared(spark, job)
     of_ranks = {
@@ -57,6 +57,7 @@ def _run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
             settings=_rank_settings(job, of_ranks),
             failures=paths.join(job.directory, paths.FAILURES),
             cores=cores(spark, settings["threads_per_rank"]),
+            ranks_per_task=settings["ranks_per_task"],
             ports=ports(settings["port_range"]) if settings["port_range"] else None,
         )
         reports = launch(spark, work, world_size)

@@ -35,11 +35,23 @@ def check_train(arguments: dict[str, Any]) -> None:
         )
     if arguments.get("port_range"):
         ports(arguments["port_range"])
+    if arguments.get("num_nodes") and arguments.get("devices") and arguments.get("ranks_per_task"):
+        require_whole_tasks(arguments["num_nodes"] * arguments["devices"], arguments["ranks_per_task"])
     _check_on_nan(arguments)
     _check_features(arguments)
     check_json("model_kwargs", arguments.get("model_kwargs"), OBJECTS)
     check_json("trainer", arguments.get("trainer"), OBJECTS)
     _check_callbacks(arguments.get("trainer") or {})
+
+
+def require_whole_tasks(world_size: int, ranks_per_task: int) -> None:
+    """Raises SparkDDPError SDDP-101 where the ranks don't fill their tasks."""
+    if world_size % ranks_per_task:
+        raise SparkDDPError(
+            "SDDP-101",
+            f"ranks_per_task={ranks_per_task} doesn't divide num_nodes x devices, which is {world_size}.",
+            "Set it to devices, for one task a node, or leave it at 1.",
+        )
 
 
 def _check_on_nan(arguments: dict[str, Any]) -> None:

@@ -87,6 +87,14 @@ def test_cpus_per_rank_are_sparks_cpus_a_task() -> None:
     assert "spark.task.cpus" not in conf()
 
 
+def test_a_task_of_several_ranks_has_the_cores_and_gpus_of_all() -> None:
+    amounts = conf(cpus_per_rank=3, ranks_per_task=4, devices=8, trainer={"accelerator": "cuda"})
+    assert amounts["spark.task.cpus"] == "12"
+    assert amounts["spark.task.resource.gpu.amount"] == "4"
+    assert amounts["spark.executor.resource.gpu.amount"] == "8"
+    assert conf(ranks_per_task=2)["spark.task.cpus"] == "2"
+
+
 def test_a_range_of_ports_is_sparks_too_unless_the_user_says_otherwise() -> None:
     merged = conf(port_range="34000-34100", given={"spark.blockManager.port": 7100})
     assert (merged["spark.driver.port"], merged["spark.blockManager.port"]) == ("34000", "7100")

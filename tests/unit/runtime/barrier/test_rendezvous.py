@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from airflow_provider_sparkddp.runtime.barrier.rank_info import RankInfo
-from airflow_provider_sparkddp.runtime.barrier.rendezvous import _bound_store, _host, rank_environment
+from airflow_provider_sparkddp.runtime.barrier.rendezvous import _host, listen, rank_environment
 from tests.support.refusals import refused
 
 INFO = RankInfo(
@@ -88,10 +88,11 @@ def three_ports() -> Iterator[tuple[int, list[socket.socket]]]:
 def test_the_store_takes_the_first_free_port_of_the_range(three_ports: tuple[int, list[socket.socket]]) -> None:
     first, held = three_ports
     held[1].close()
-    assert _bound_store("127.0.0.1", 1, (first, first + 2)).port == first + 1
+    with listen("127.0.0.1", (first, first + 2)) as found:
+        assert found.getsockname() == ("127.0.0.1", first + 1)
 
 
 def test_a_range_that_is_taken_is_named(three_ports: tuple[int, list[socket.socket]]) -> None:
     first, _ = three_ports
     with refused("SDDP-312", f"port_range {first}-{first + 2}", "larger range"):
-        _bound_store("127.0.0.1", 1, (first, first + 2))
+        listen("127.0.0.1", (first, first + 2))
