@@ -40,6 +40,7 @@ TYPES = {
     "name_or_names": "name or list of names",
     "columns": "list of names, or dict of name -> SQL expression",
     "dict": "dict",
+    "name_or_dict": "name or dict",
     "any": "see its meaning",
 }
 # OnSpark's, which the operators on Spark inherit.

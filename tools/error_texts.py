@@ -299,6 +299,30 @@ TEXTS: dict[str, Explanation] = {
         "extends nothing of Lightning's; an accelerator that says that it isn't available on the executor.",
         "Extend the class that the message names.",
     ),
+    "SDDP-410": Explanation(
+        "Early stopping, `best_weights`, a callback or a learning-rate scheduler decides by a metric that is not there, or that is "
+        "one rank's own. The ranks would decide differently.",
+        "A misspelt name; a metric that is logged in `training_step` alone while the validation is watched; "
+        "`if self.global_rank == 0: self.log(…)`; `self.log` in `on_train_epoch_end` without `sync_dist=True`.",
+        "Take one of the names that the message lists, or log the metric on every rank.",
+    ),
+    "SDDP-411": Explanation(
+        "A parameter got no gradient on a rank. Plain ddp waits for the gradients of all parameters, and would fail or hang in the "
+        "next step.",
+        "A layer that `forward` doesn't use, or only for some batches; a loss that doesn't depend on one of the model's heads.",
+        "Let the loss use the parameter, freeze it by `requires_grad_(False)`, or set "
+        "`trainer={'strategy': 'ddp_find_unused_parameters_true'}`.",
+    ),
+    "SDDP-412": Explanation(
+        "`training_step` returned None on a rank: with several ranks a step can't be left out by one of them.",
+        "A `return` without a value for batches that don't suit.",
+        "Return a loss for every batch; one of zero is `0 * self(x).sum()`. For a loss that may be NaN there is `on_nan='skip'`.",
+    ),
+    "SDDP-413": Explanation(
+        "`configure_optimizers` returned None. Lightning would run all epochs and train nothing.",
+        "A missing `return`.",
+        "Return an optimizer. A module that steps its optimizers itself sets `self.automatic_optimization = False`.",
+    ),
     "SDDP-501": Explanation(
         "There is no whole model in the folder: model.json is missing or changed, or a file that it lists is missing, "
         "cut, or not the one that was written.",

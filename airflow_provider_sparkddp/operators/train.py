@@ -8,9 +8,9 @@ from typing import Any
 
 from airflow_provider_sparkddp.operators.base import OnSpark
 from airflow_provider_sparkddp.spec import jobs, seams
-from airflow_provider_sparkddp.spec.checks.train import require_whole_tasks
+from airflow_provider_sparkddp.spec.checks.train import require_validation, require_whole_tasks
 from airflow_provider_sparkddp.spec.jobs import CodeRef
-from airflow_provider_sparkddp.spec.manifests import require_trainable
+from airflow_provider_sparkddp.spec.manifests import VALIDATION, require_trainable
 from airflow_provider_sparkddp.spec.references import manifest_uri, named_modules
 from airflow_provider_sparkddp.storage.manifests import read_manifest
 
@@ -33,7 +33,12 @@ class SparkDDPTrainOperator(OnSpark):
         batch_size: rows a rank and step; the global batch is `batch_size * world_size`. (templated)
         trainer: arguments of Lightning's Trainer under their own names; callbacks as a list of `{"$import": …, "kwargs": {…}}`.
             (templated)
-        on_nan: "stop": a loss that is NaN or infinite fails the task.
+        early_stopping: the metric to watch, such as "val_mae", or the arguments of Lightning's EarlyStopping: `{"monitor": …, "mode":
+            "min", "patience": 3, "min_delta": 0, "stopping_threshold": …}`. (templated)
+        best_weights: the metric whose best validation gives the model's weights, such as "val_mae" (lower is better), or
+            `{"monitor": …, "mode": "max"}`; default the weights of the training's end. (templated)
+        on_nan: "stop": a loss that is NaN or infinite fails the task; "skip": all ranks leave out a step whose loss or gradient is,
+            and a whole epoch of them fails the task. (templated)
         threads_per_rank: CPU threads of a rank; default its share of its executor's cores. (templated)
         ranks_per_task: ranks of one Spark task; it divides `num_nodes * devices`. 1: a rank is a task, with one device. `devices`: one
             task a node, whose ranks are processes, each with one of the task's devices. (templated)
@@ -64,6 +69,8 @@ class SparkDDPTrainOperator(OnSpark):
         alias: str | None = None,
         batch_size: int | str = 1024,
         trainer: Mapping[str, Any] | None = None,
+        early_stopping: str | Mapping[str, Any] | None = None,
+        best_weights: str | Mapping[str, Any] | None = None,
         on_nan: str = "stop",
         max_restarts: int | str = 0,
         models: Any = None,
@@ -83,25 +90,17 @@ class SparkDDPTrainOperator(OnSpark):
     ) -> None:
         super().__init__(**kwargs)
         self.partitions = partitions
-        self.model = model
-        self.features = features
-        self.target = target
+        self.model, self.features, self.target = model, features, target
         self.num_nodes, self.devices = num_nodes, devices
-        self.model_kwargs = model_kwargs
-        self.alias = alias
-        self.batch_size = batch_size
-        self.trainer = trainer
-        self.on_nan = on_nan
-        self.max_restarts = max_restarts
+        self.model_kwargs, self.alias = model_kwargs, alias
+        self.batch_size, self.trainer = batch_size, trainer
+        self.early_stopping, self.best_weights = early_stopping, best_weights
+        self.on_nan, self.max_restarts = on_nan, max_restarts
         self.models, self.datamodule, self.datamodule_kwargs = models, datamodule, datamodule_kwargs
         self.loader, self.checkpoint, self.tune = loader, checkpoint, tune
-        self.threads_per_rank = threads_per_rank
-        self.port_range = port_range
-        self.ranks_per_task = ranks_per_task
-        self.run_dir = run_dir
-        self.storage_conn_id = storage_conn_id
-        self.cpus_per_rank = cpus_per_rank
-        self.executors_timeout = executors_timeout
+        self.threads_per_rank, self.ranks_per_task, self.port_range = threads_per_rank, ranks_per_task, port_range
+        self.run_dir, self.storage_conn_id = run_dir, storage_conn_id
+        self.cpus_per_rank, self.executors_timeout = cpus_per_rank, executors_timeout
         self.check_known()
 
     def settings(self, checked: dict[str, Any]) -> tuple[dict[str, Any], tuple[CodeRef, ...]]:
@@ -110,6 +109,7 @@ class SparkDDPTrainOperator(OnSpark):
         # What the manifest can tell is told before Spark is asked.
         manifest = read_manifest(uri)
         require_trainable(manifest, roles)
+        require_validation(checked, manifest.rows(VALIDATION))
         alias = checked["alias"] or checked["model"].rpartition(":")[2].rpartition(".")[2]
         num_nodes, devices = checked["num_nodes"] or manifest.num_nodes, checked["devices"] or manifest.devices
         seams.require_ranks(checked["trainer"] or {}, num_nodes * devices)

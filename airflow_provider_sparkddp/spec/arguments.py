@@ -169,6 +169,12 @@ def _dict(value: Any) -> dict[str, Any]:
     return dict(parsed)
 
 
+def _name_or_dict(value: Any) -> str | dict[str, Any]:
+    if isinstance(value, str) and not value.lstrip().startswith("{"):
+        return _str(value)
+    return _dict(value)
+
+
 def _any(value: Any) -> Any:
     return value
 
@@ -183,6 +189,7 @@ CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "name_or_names": _name_or_names,
     "columns": _columns,
     "dict": _dict,
+    "name_or_dict": _name_or_dict,
     "any": _any,
 }
 EXPECTED: dict[str, str] = {
@@ -195,5 +202,6 @@ EXPECTED: dict[str, str] = {
     "name_or_names": "a name or a list of names",
     "columns": "a list of names, or a dict of name -> SQL expression",
     "dict": "a dict",
+    "name_or_dict": "a name or a dict",
     "any": "a value",
 }

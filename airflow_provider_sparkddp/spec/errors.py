@@ -70,6 +70,10 @@ CODES: dict[str, Code] = {
     "SDDP-407": Code("Output and target differ in shape"),
     "SDDP-408": Code("The model lacks what the strategy needs"),
     "SDDP-409": Code("An object of your own that is not what its place asks for"),
+    "SDDP-410": Code("A monitored metric that is not logged, or not by every rank"),
+    "SDDP-411": Code("Parameters without a gradient under plain ddp"),
+    "SDDP-412": Code("A training_step without a loss"),
+    "SDDP-413": Code("A model without an optimizer"),
     # 5xx: models and validation
     "SDDP-501": Code("An exported file is missing, truncated or foreign"),
     "SDDP-502": Code("A class outside of trusted_modules"),

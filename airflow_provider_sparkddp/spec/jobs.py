@@ -62,6 +62,8 @@ ARGUMENTS: dict[str, dict[str, Argument]] = {
         "target": Argument("str", required=True),
         "batch_size": Argument("int", required=True, minimum=1, default=1024),
         "trainer": Argument("dict"),
+        "early_stopping": Argument("name_or_dict"),
+        "best_weights": Argument("name_or_dict"),
         "on_nan": Argument("str", default="stop"),
         "max_restarts": Argument("int", minimum=0, default=0),
         "models": Argument("any"),

@@ -227,7 +227,10 @@ def test_modules_of_both_lightning_packages_train(
     package: str, local_spark: Any, manifest: str, tmp_path: Path
 ) -> None:
     model = {"lightning.pytorch": "tests.support.other_model:Line", "pytorch_lightning": f"{MODELS}:make_line"}[package]
-    assert trained(local_spark, tmp_path, manifest, model=model)["epochs"] == 1
+    watched = {"early_stopping": "val_mae", "best_weights": "val_mae", "on_nan": "skip"}
+    values = trained(local_spark, tmp_path, manifest, model=model, **watched)
+    assert (values["epochs"], values["skipped_steps"], values["best"]["epoch"]) == (1, 0, 0)
+    assert values["metrics"] == {"val_mae": values["best"]["value"]}
 
 
 def test_manual_optimisation_trains(local_spark: Any, manifest: str, tmp_path: Path) -> None:
@@ -256,7 +259,20 @@ def test_callbacks_are_written_as_imports(local_spark: Any, manifest: str, tmp_p
     assert trained(local_spark, tmp_path, manifest, trainer={"max_epochs": 50, "callbacks": [stop]})["epochs"] == 1
 
 
+def test_the_summary_says_whose_the_weights_are(local_spark: Any, manifest: str, tmp_path: Path) -> None:
+    given = {"model": f"{MODELS}:Line", "features": ["a", "b"], "target": "y", "best_weights": "val_mae"}
+    outcome = train.run(local_spark, jobs.job("train", tmp_path, partitions=manifest, **given), jobs.wanted)
+    value = outcome.values["best"]["value"]
+    assert f"weights and metrics are those of the best val_mae, {value:.6g}, at epoch 1, step 29" in outcome.summary
+
+
 class TestRefused:
+    @pytest.mark.parametrize("argument", ["early_stopping", "best_weights"])
+    def test_watching_a_validation_that_is_not_there(self, argument: str, local_spark: Any, tmp_path: Path) -> None:
+        uri = partitions.write(tmp_path / "run", [{"a": [1.0, 2.0], "b": [1.0, 2.0], "y": [1.0, 2.0]}])
+        error = refused(local_spark, tmp_path, uri, **{argument: "val_mae"})
+        assert (error.code, "no rows for validation" in error.message) == ("SDDP-101", True), error
+
     def test_a_column_that_is_not_there(self, local_spark: Any, manifest: str, tmp_path: Path) -> None:
         error = refused(local_spark, tmp_path, manifest, features=["a", "c"])
         assert error.code == "SDDP-204"

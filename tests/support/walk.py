@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,22 @@ def train_each(info: RankInfo, store: Any, settings: dict[str, Any]) -> dict[str
     return {"rank": info.rank, "reports": reports}
 
 
+def try_each(info: RankInfo, store: Any, settings: dict[str, Any]) -> dict[str, Any]:
+    """As `train_each`, but a training that fails leaves its error's code and text instead of a report.
+
+    A training's "info" is put in the place of what is known of the rank.
+    """
+    rest = {name: value for name, value in settings.items() if name != "each"}
+    reports: dict[str, Any] = {}
+    for key, different in settings["each"].items():
+        who = replace(info, **different.get("info", {}))
+        try:
+            reports[key] = train_rank(who, PrefixStore(key, store), rest | different)
+        except Exception as error:
+            reports[key] = {"code": getattr(error, "code", None), "error": str(error)}
+    return {"rank": info.rank, "reports": reports}
+
+
 def line_manifest(folder: Path) -> str:
     """y = 2 a - b + 1: 400 training rows, 200 held out."""
     parts = []
@@ -57,7 +74,12 @@ def combinations(
 
 
 def run(
-    spark: Any, folder: Path, manifest: str, each: dict[str, dict[str, Any]], world_size: int
+    spark: Any,
+    folder: Path,
+    manifest: str,
+    each: dict[str, dict[str, Any]],
+    world_size: int,
+    function: str = "train_each",
 ) -> dict[str, list[dict[str, Any]]]:
     """Train with each of the settings, all in one barrier job; the ranks' reports by the settings' name."""
     each = {name: given | {"model_folder": f"file://{folder}/{name}"} for name, given in each.items()}
@@ -77,7 +99,7 @@ def run(
         "logs": f"file://{folder}/logs",
         "each": each,
     }
-    work = Launch("tests.support.walk:train_each", settings, f"file://{folder}/failures", Cores(4, 1))
+    work = Launch(f"tests.support.walk:{function}", settings, f"file://{folder}/failures", Cores(4, 1))
     ranks = launch(spark, work, world_size)
     return {name: [rank["reports"][name] for rank in ranks] for name in each}
 

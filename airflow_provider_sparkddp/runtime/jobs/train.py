@@ -11,6 +11,7 @@ from airflow_provider_sparkddp.runtime.jobs import train_summary
 from airflow_provider_sparkddp.runtime.jobs.cluster import cores, prove_shared, require_slots
 from airflow_provider_sparkddp.runtime.jobs.outcome import Outcome
 from airflow_provider_sparkddp.spec import paths
+from airflow_provider_sparkddp.spec.checks.train import require_validation
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.jobs import Job
 from airflow_provider_sparkddp.spec.manifests import TRAIN, VALIDATION, Manifest, require_trainable, rows_of
@@ -25,7 +26,7 @@ def run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
     """Check what can be checked in seconds, then launch the ranks.
 
     Raises:
-        SparkDDPError: codes 104, 202 to 209, 213, 302, 303, 307, and 311 and 401 to 409 from a rank.
+        SparkDDPError: codes 101, 104, 202 to 209, 213, 302, 303, 307, and 311 and 401 to 413 from a rank.
     """
     with lease(job.settings["manifest"], job.nonce, job.label):
         return _run(spark, job, still_wanted)
@@ -37,6 +38,7 @@ def _run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
     roles = dict.fromkeys(settings["features"], "features") | {settings["target"]: "target"}
     require_trainable(manifest, roles)
     _require_target(manifest, settings["target"])
+    require_validation(settings, manifest.rows(VALIDATION))
     world_size = (settings["num_nodes"] or manifest.num_nodes) * (settings["devices"] or manifest.devices)
     shares = shares_for(manifest, TRAIN, world_size)
     if manifest.rows(VALIDATION):
@@ -88,8 +90,9 @@ def _require_target(manifest: Manifest, name: str) -> None:
 
 def _rank_settings(job: Job, of_ranks: Mapping[str, Any]) -> dict[str, Any]:
     names = ("port_range", "manifest", "model", "model_kwargs", "alias", "features", "target", "batch_size", "trainer")
+    guards = ("early_stopping", "best_weights", "on_nan")
     return {
-        **{name: job.settings[name] for name in names},
+        **{name: job.settings[name] for name in (*names, *guards)},
         **of_ranks,
         "progress": paths.join(job.directory, paths.PROGRESS),
         "logs": paths.join(job.directory, paths.LOGS),

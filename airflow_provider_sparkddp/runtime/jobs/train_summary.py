@@ -15,7 +15,17 @@ Reports = Sequence[Mapping[str, Any]]
 VALUES_OF_METRICS, VALUES_OF_EPOCHS, VALUES_OF_RANKS, VALUES_OF_SLOW = 200, 100, 500, 20
 LINES_OF_RANKS, LINES_OF_EPOCHS = 50, 20
 # Of a rank's report, what others of its report already hold or nobody looks for.
-_NOT_OF_RANKS = ("history", "logged", "metrics", "epochs", "model", "class_module", "first_step_at")
+_NOT_OF_RANKS = (
+    "history",
+    "logged",
+    "metrics",
+    "epochs",
+    "model",
+    "class_module",
+    "first_step_at",
+    "best",
+    "skipped_steps",
+)
 
 
 def values(job: Job, reports: Reports, of_ranks: Mapping[str, Any]) -> dict[str, Any]:
@@ -25,6 +35,7 @@ def values(job: Job, reports: Reports, of_ranks: Mapping[str, Any]) -> dict[str,
         "model": paths.join(job.directory, paths.MODEL),
         "alias": job.settings["alias"],
         "metrics": dict(list(first["metrics"].items())[:VALUES_OF_METRICS]),
+        **_found(first),
         "epochs": first["epochs"],
         "losses": [entry["loss"] for entry in history][-VALUES_OF_EPOCHS:],
         "world_size": world_size,
@@ -53,10 +64,26 @@ def report(job: Job, reports: Reports) -> dict[str, Any]:
         "ranks": [{k: v for k, v in each.items() if k not in _NOT_OF_RANKS} for each in reports],
         "slow_ranks": [slow.to_json() for slow in _slow(reports)],
         "metrics": first["metrics"],
+        **_found(first),
         "epochs": first["history"],
         "history": first["logged"],
         "logs": paths.join(job.directory, paths.LOGS),
     }
+
+
+def _found(first: Mapping[str, Any]) -> dict[str, Any]:
+    """What best_weights chose and on_nan="skip" left out, where they were set."""
+    return {name: first[name] for name in ("best", "skipped_steps") if name in first}
+
+
+def _steered(first: Mapping[str, Any]) -> list[str]:
+    lines = []
+    if best := first.get("best"):
+        where = f"epoch {best['epoch'] + 1}, step {best['step']:,}"
+        lines.append(f"weights and metrics are those of the best {best['monitor']}, {best['value']:.6g}, at {where}")
+    if skipped := first.get("skipped_steps"):
+        lines.append(f"{skipped:,} steps were skipped: loss or gradient was NaN or infinite")
+    return lines
 
 
 def _slow(reports: Reports) -> list[SlowRank]:
@@ -77,6 +104,7 @@ def summary(job: Job, reports: Reports, of_ranks: Mapping[str, Any]) -> list[str
         f"{batch * world_size:,} in all",
         *_ranks(reports, of_ranks["rank_bytes"]),
         *table(["epoch", "loss", *names, "rows/s"], epochs),
+        *_steered(first),
         *(f"rank {slow.rank} on {reports[slow.rank]['host']} is {slow}" for slow in _slow(reports)[:VALUES_OF_SLOW]),
         *_lost(reports),
         f"Logs of the ranks: {paths.join(job.directory, paths.LOGS)}",

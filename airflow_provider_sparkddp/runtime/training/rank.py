@@ -24,6 +24,7 @@ from airflow_provider_sparkddp.runtime.progress.channel import Channel
 from airflow_provider_sparkddp.runtime.training import trained
 from airflow_provider_sparkddp.runtime.training.callbacks.recorder import numbers, recorder
 from airflow_provider_sparkddp.runtime.training.group import process_group
+from airflow_provider_sparkddp.runtime.training.guards import Guards
 from airflow_provider_sparkddp.runtime.training.isolation import isolated, quiet_lightning
 from airflow_provider_sparkddp.runtime.training.trainer import Seams, build_trainer
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
@@ -48,7 +49,7 @@ def train_rank(info: RankInfo, store: Any, settings: dict[str, Any]) -> dict[str
     """Train this rank's share. The report is small plain data; weights go to storage, never through the driver.
 
     Raises:
-        SparkDDPError: codes 104, 208, 209, 307, 311 and 401 to 409.
+        SparkDDPError: codes 104, 208, 209, 307, 311 and 401 to 413.
     """
     with isolated(rank_environment(info), info.threads), telling(info.rank, info.host, settings) as channel:
         # A target (N,) against an output (N, 1) broadcasts to N x N and trains wrongly, with only this warning.
@@ -75,18 +76,24 @@ def _train(info: RankInfo, store: Any, settings: Mapping[str, Any], channel: Cha
     chosen = Seams.of(module, arguments, info, settings["batch_size"])
     data = _data(manifest, settings, info, chosen.format.input_dtype)
     record, left = recorder(chosen.package, info, channel), chosen.harvest(data.sample)
-    callbacks = [record, left] if left else [record]
+    validation_rows = len(data.validation.x) if data.validation else 0
+    guards = Guards.of(chosen.package, info, settings, manifest.seed, (len(data.train.x), validation_rows))
+    callbacks = [*guards.callbacks, record, *([left] if left else [])]
+    record.skips_nan = settings.get("on_nan") == "skip"
+    # Lightning believes each rank to be a node, whose first rank prepares.
+    module.prepare_data_per_node = module.prepare_data_per_node and info.local_rank == 0
     with (
         tempfile.TemporaryDirectory(prefix="sparkddp-rank-") as root,
         process_group(info, store, chosen.hardware.backend),
     ):
         trainer = build_trainer(arguments, chosen, info, callbacks, root)
-        trainer.fit(module, record.loader(data.train), data.validation)
+        with guards.explained(trainer):
+            trainer.fit(module, record.loader(data.train), data.validation)
         metrics = numbers(trainer.callback_metrics)
         epochs = trainer.current_epoch
     report = _report(info, chosen, data, record, started)
     if info.rank == 0:
-        told = {"epochs": epochs, "metrics": metrics, "history": record.history}
+        told = {"epochs": epochs, "metrics": metrics, "history": record.history} | guards.told()
         report |= told | {"logged": record.logged.to_json(), "class_module": type(module).__module__}
         state, predictions = _outcome(module, left, data.sample)
         report["model"] = trained.write(

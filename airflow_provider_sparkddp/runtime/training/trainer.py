@@ -10,6 +10,7 @@ from typing import Any
 from airflow_provider_sparkddp.runtime.barrier.rank_info import RankInfo
 from airflow_provider_sparkddp.runtime.imports import build
 from airflow_provider_sparkddp.runtime.models.construct import PACKAGES, lightning_package
+from airflow_provider_sparkddp.runtime.training import own
 from airflow_provider_sparkddp.runtime.training.accelerators.choose import Hardware, hardware
 from airflow_provider_sparkddp.runtime.training.environment import barrier_environment
 from airflow_provider_sparkddp.runtime.training.precision.formats import Format, number_format
@@ -77,7 +78,8 @@ def build_trainer(
     if not {"max_epochs", "max_steps", "max_time"} & set(given):
         given["max_epochs"] = DEFAULT_MAX_EPOCHS
     users = build(_instances(arguments.get("callbacks") or []), "trainer['callbacks']")
-    return importlib.import_module(chosen.package).Trainer(
+    own.require_no_checkpoint(chosen.package, users)
+    trainer = importlib.import_module(chosen.package).Trainer(
         **{"enable_model_summary": False, "enable_progress_bar": False, **given},
         logger=False,
         accelerator=chosen.hardware.accelerator,
@@ -91,6 +93,8 @@ def build_trainer(
         enable_checkpointing=False,
         use_distributed_sampler=False,
     )
+    own.require_no_processes(chosen.package, trainer)
+    return trainer
 
 
 def _plugins(chosen: Seams, info: RankInfo) -> list[Any]:

@@ -13,6 +13,7 @@ from airflow_provider_sparkddp.spec.jobs import CodeRef, Job
 from tests.support.jobs import DEFAULTS
 from tests.support.refusals import refused
 
+DEEPSPEED = {"strategy": "deepspeed_stage_2", "accelerator": "cuda"}
 AFTER = {"after": {"column": "ds", "value": "2013-11-01"}}
 PARTITION = {**DEFAULTS[jobs.PARTITION], "source": {"table": "flights"}, "validation": 0.1}
 TRAIN = {
@@ -187,7 +188,20 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("partition", {"seed": 2**32}, "SDDP-101", "too large"),
     ("validate", {"metrics": {"mae": {"max_ratio": -1, "baseline": "a"}}}, "SDDP-101", "can never pass"),
     ("train", {"trainer": {"callbacks": [print]}}, "SDDP-101", "trainer is not plain JSON"),
-    ("train", {"on_nan": "skip"}, "SDDP-102", "on_nan"),
+    ("train", {"early_stopping": {"patience": 2}}, "SDDP-101", "early_stopping has no monitor"),
+    ("train", {"early_stopping": {"monitor": "val_mae", "patiense": 2}}, "SDDP-101", "Did you mean 'patience'?"),
+    ("train", {"early_stopping": {"monitor": "val_mae", "patience": "two"}}, "SDDP-101", "a whole number"),
+    ("train", {"best_weights": {"monitor": "val_mae", "mode": "lowest"}}, "SDDP-101", "Allowed: min, max"),
+    ("train", {"best_weights": {"monitor": "val_mae", "patience": 2}}, "SDDP-101", "Allowed: monitor, mode"),
+    ("train", {"best_weights": ["val_mae"]}, "SDDP-101", "a name or a dict"),
+    ("train", {"best_weights": "v", "trainer": DEEPSPEED}, "SDDP-101", "its own engine"),
+    ("train", {"on_nan": "skip", "trainer": DEEPSPEED}, "SDDP-101", "on_nan='skip'"),
+    (
+        "train",
+        {"trainer": {"callbacks": {"$import": "lightning.pytorch.callbacks:ModelCheckpoint", "kwargs": {}}}},
+        "SDDP-102",
+        "Set best_weights",
+    ),
     ("train", {"on_nan": "stopp"}, "SDDP-101", "Did you mean 'stop'?"),
     ("train", {"max_restarts": 1}, "SDDP-102", "max_restarts=1"),
     ("train", {"threads_per_rank": 0}, "SDDP-101", "threads_per_rank=0"),

@@ -36,6 +36,7 @@ class _Recorder:
         self._latest: dict[str, Any] = {}
         self._kept_at = 0
         self._named_slow: set[str] = set()
+        self.skips_nan = False  # on_nan="skip": such a loss is left out of the mean
         self._begin_epoch()
 
     def loader(self, loader: Any) -> Timed:
@@ -63,6 +64,8 @@ class _Recorder:
     def on_train_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         rows, loss = rows_in(batch), outputs.get("loss") if isinstance(outputs, dict) else outputs
         self.rows, self.steps = self.rows + rows, self.steps + 1
+        if self.skips_nan and loss is not None and not math.isfinite(loss):
+            loss = None
         if loss is not None:
             # None under manual optimisation: what its step returns is its own affair.
             loss = loss.detach().float()
