@@ -313,9 +313,11 @@ TEXTS: dict[str, Explanation] = {
         "goes by itself.",
     ),
     "SDDP-503": Explanation(
-        "The weights do not fit the class that was built, or the model's state holds something that is not a tensor.",
-        "The model's code changed since it was trained.",
-        "Load with the code that it was trained with, or train and export again.",
+        "The weights do not fit the class that was built, or the model's state holds something that is not a tensor. Of "
+        "`init_from` the names that are missing, unexpected, or of another shape are told.",
+        "The model's code or its `model_kwargs` changed since it was trained.",
+        "Load with the code that it was trained with, or train and export again. With `init_from`, give "
+        '`{"path": …, "strict": False}` to start from the weights that fit.',
     ),
     "SDDP-504": Explanation(
         "The rows given to `predict` lack a feature or hold something that the model cannot take; or the model's "
@@ -331,5 +333,13 @@ TEXTS: dict[str, Explanation] = {
         "A model that is not good enough; held-out rows that differ from the training rows; a gate that is too strict.",
         "Train longer, mend the data, or correct the gate. The exported files stay where they are: let nothing use "
         "them before the task has passed.",
+    ),
+    "SDDP-506": Explanation(
+        "`init_from` names a checkpoint that torch does not read as weights alone, or that holds no `state_dict`. Nothing "
+        "else is unpickled.",
+        "Hyper-parameters or a callback's state hold objects (a class of your own, a numpy scalar); a file that was cut, or "
+        "is no Lightning checkpoint.",
+        "Start from an exported model. Or, where you trust the file, save its weights alone: "
+        "`torch.save({'state_dict': torch.load(path, weights_only=False)['state_dict']}, other_path)`.",
     ),
 }

@@ -32,6 +32,8 @@ class SparkDDPTrainOperator(OnSpark):
         batch_size: rows a rank and step; the global batch is `batch_size * world_size`. (templated)
         trainer: arguments of Lightning's Trainer under their own names; callbacks as a list of `{"$import": …, "kwargs": {…}}`.
             (templated)
+        init_from: weights to start from: `export.output`, `train.output`, the path of a stored model or of a `.ckpt` file, or
+            `{"path": one of these, "strict": False}` to take what fits. (templated)
         on_nan: "stop": a loss that is NaN or infinite fails the task.
         threads_per_rank: CPU threads of a rank; default its share of its executor's cores. (templated)
         port_range: "34000-34100": the ports that a firewall between driver and executors leaves open, for Spark's and the ranks'
@@ -61,6 +63,7 @@ class SparkDDPTrainOperator(OnSpark):
         alias: str | None = None,
         batch_size: int | str = 1024,
         trainer: Mapping[str, Any] | None = None,
+        init_from: Any = None,
         on_nan: str = "stop",
         max_restarts: int | str = 0,
         models: Any = None,
@@ -87,6 +90,7 @@ class SparkDDPTrainOperator(OnSpark):
         self.alias = alias
         self.batch_size = batch_size
         self.trainer = trainer
+        self.init_from = init_from
         self.on_nan = on_nan
         self.max_restarts = max_restarts
         self.models, self.datamodule, self.datamodule_kwargs = models, datamodule, datamodule_kwargs

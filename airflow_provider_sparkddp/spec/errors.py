@@ -76,6 +76,7 @@ CODES: dict[str, Code] = {
     "SDDP-503": Code("The weights do not fit the model"),
     "SDDP-504": Code("Rows that the model cannot predict"),
     "SDDP-505": Code("Validation failed"),
+    "SDDP-506": Code("A checkpoint whose weights cannot be read"),
 }
 
 

@@ -62,6 +62,7 @@ ARGUMENTS: dict[str, dict[str, Argument]] = {
         "target": Argument("str", required=True),
         "batch_size": Argument("int", required=True, minimum=1, default=1024),
         "trainer": Argument("dict"),
+        "init_from": Argument("any"),
         "on_nan": Argument("str", default="stop"),
         "max_restarts": Argument("int", minimum=0, default=0),
         "models": Argument("any"),

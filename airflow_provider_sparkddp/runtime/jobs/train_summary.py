@@ -7,6 +7,7 @@ from typing import Any
 
 from airflow_provider_sparkddp.runtime.jobs.outcome import table
 from airflow_provider_sparkddp.runtime.progress.slow_ranks import SlowRank, slow_ranks
+from airflow_provider_sparkddp.runtime.training import start
 from airflow_provider_sparkddp.spec import paths
 from airflow_provider_sparkddp.spec.jobs import Job
 
@@ -15,7 +16,7 @@ Reports = Sequence[Mapping[str, Any]]
 VALUES_OF_METRICS, VALUES_OF_EPOCHS, VALUES_OF_RANKS, VALUES_OF_SLOW = 200, 100, 500, 20
 LINES_OF_RANKS, LINES_OF_EPOCHS = 50, 20
 # Of a rank's report, what others of its report already hold or nobody looks for.
-_NOT_OF_RANKS = ("history", "logged", "metrics", "epochs", "model", "class_module", "first_step_at")
+_NOT_OF_RANKS = ("history", "logged", "metrics", "epochs", "model", "class_module", "first_step_at", "init_from")
 
 
 def values(job: Job, reports: Reports, of_ranks: Mapping[str, Any]) -> dict[str, Any]:
@@ -41,6 +42,7 @@ def values(job: Job, reports: Reports, of_ranks: Mapping[str, Any]) -> dict[str,
         "precision": first["precision"],
         "class_module": first["class_module"],
         "sha256": first["model"]["sha256"],
+        **{name: first[name] for name in ("init_from",) if name in first},
         "rows": of_ranks["rank_rows"] if world_size <= VALUES_OF_RANKS else [],
         "logs": paths.join(job.directory, paths.LOGS),
     }
@@ -75,6 +77,7 @@ def summary(job: Job, reports: Reports, of_ranks: Mapping[str, Any]) -> list[str
     return [
         f"{world_size} ranks, {first['strategy']}, {first['precision']}, batch {batch:,} a rank, "
         f"{batch * world_size:,} in all",
+        *start.summary(first.get("init_from", {})),
         *_ranks(reports, of_ranks["rank_bytes"]),
         *table(["epoch", "loss", *names, "rows/s"], epochs),
         *(f"rank {slow.rank} on {reports[slow.rank]['host']} is {slow}" for slow in _slow(reports)[:VALUES_OF_SLOW]),

@@ -21,7 +21,7 @@ from airflow_provider_sparkddp.runtime.models.construct import construct
 from airflow_provider_sparkddp.runtime.models.predict import forward
 from airflow_provider_sparkddp.runtime.progress.capture import telling
 from airflow_provider_sparkddp.runtime.progress.channel import Channel
-from airflow_provider_sparkddp.runtime.training import trained
+from airflow_provider_sparkddp.runtime.training import start, trained
 from airflow_provider_sparkddp.runtime.training.callbacks.recorder import numbers, recorder
 from airflow_provider_sparkddp.runtime.training.group import process_group
 from airflow_provider_sparkddp.runtime.training.isolation import isolated, quiet_lightning
@@ -48,7 +48,7 @@ def train_rank(info: RankInfo, store: Any, settings: dict[str, Any]) -> dict[str
     """Train this rank's share. The report is small plain data; weights go to storage, never through the driver.
 
     Raises:
-        SparkDDPError: codes 104, 208, 209, 307, 311 and 401 to 409.
+        SparkDDPError: codes 104, 208, 209, 307, 311, 401 to 409, 501, 503 and 506.
     """
     with isolated(rank_environment(info), info.threads), telling(info.rank, info.host, settings) as channel:
         # A target (N,) against an output (N, 1) broadcasts to N x N and trains wrongly, with only this warning.
@@ -74,6 +74,7 @@ def _train(info: RankInfo, store: Any, settings: Mapping[str, Any], channel: Cha
         warnings.warn(stray, stacklevel=1)
     chosen = Seams.of(module, arguments, info, settings["batch_size"])
     data = _data(manifest, settings, info, chosen.format.input_dtype)
+    begun = start.begin(module, settings.get("init_from") or {}, chosen.format.input_dtype)
     record, left = recorder(chosen.package, info, channel), chosen.harvest(data.sample)
     callbacks = [record, left] if left else [record]
     with (
@@ -86,7 +87,7 @@ def _train(info: RankInfo, store: Any, settings: Mapping[str, Any], channel: Cha
         epochs = trainer.current_epoch
     report = _report(info, chosen, data, record, started)
     if info.rank == 0:
-        told = {"epochs": epochs, "metrics": metrics, "history": record.history}
+        told = {"epochs": epochs, "metrics": metrics, "history": record.history} | begun
         report |= told | {"logged": record.logged.to_json(), "class_module": type(module).__module__}
         state, predictions = _outcome(module, left, data.sample)
         report["model"] = trained.write(

@@ -184,6 +184,33 @@ def test_code_and_trust_travel_down_the_line_with_the_output(dag: DAG, run_dir: 
     assert validated.jobs[0].settings["trusted_modules"][0] == "more"
 
 
+@pytest.mark.parametrize(
+    ("given", "settings"),
+    [
+        (
+            "{{ {'model': 'file:///champion', 'alias': 'net', 'code': []} }}",
+            {"path": "file:///champion", "strict": True},
+        ),
+        (
+            {"path": "{{ 'file:///' }}last.ckpt", "strict": "{{ False }}"},
+            {"path": "file:///last.ckpt", "strict": False},
+        ),
+        ("{{ params.get('champion', '') }}", None),
+        ("{{ none }}", None),
+    ],
+    ids=["an output", "a checkpoint", "an empty field", "none"],
+)
+def test_what_a_training_starts_from_is_known_once_rendered(
+    dag: DAG, run_dir: str, stored: str, given: Any, settings: Any
+) -> None:
+    data = {"partitions": stored, "model": "my_models:Net", "features": ["delay"], "target": "late"}
+    train = SparkDDPTrainOperator(task_id="train", dag=dag, run_dir=run_dir, init_from=given, **data)
+    recorder = Recorder({"model": "file:///m"})
+    execute(train, recorder)
+    assert recorder.jobs[0].settings["init_from"] == settings
+    assert [ref.modules for ref in recorder.jobs[0].code] == [("airflow_provider_sparkddp",)], "only tensors are taken"
+
+
 def partition(dag: DAG, **change: Any) -> PartitionToParquetOperator:
     return PartitionToParquetOperator(**{"task_id": "partition", "dag": dag, "source": {"table": "t"}, **change})
 
