@@ -64,10 +64,12 @@ TEXTS: dict[str, Explanation] = {
         "Write the whole URI. Known schemes: `file`, `s3`, `s3a`, `gs`, `abfss`, `hdfs`, `dbfs`.",
     ),
     "SDDP-108": Explanation(
-        "An entry of `py_files` does not exist, is not Python, or holds this provider; or a zip of code that an earlier "
-        "task stored in the run directory is gone or was changed.",
-        "A path that is relative to something else than the DAG file's folder; a cleaned-up run directory.",
-        "Relative entries lie beside the DAG file. When the stored zip is the problem, clear the task that stored it.",
+        "An entry of `py_files` does not exist, is not Python, holds compiled code or this provider; or a zip of code that an "
+        "earlier task stored in the run directory is gone or was changed.",
+        "A path that is relative to something else than the DAG file's folder; a wheel that must be installed, a source "
+        "distribution or an egg; a cleaned-up run directory.",
+        "Relative entries lie beside the DAG file. Compiled packages travel in a packed environment: see "
+        "[environments](../how-to/environments.md). When the stored zip is the problem, clear the task that stored it.",
     ),
     "SDDP-109": Explanation(
         "The Airflow worker cannot start Spark: there is no Java, or no `spark-submit`.",
@@ -98,6 +100,13 @@ TEXTS: dict[str, Explanation] = {
         "`airflow connections get ID` shows it. Set `jdbc_url` in its extra where the URL cannot be made of host, port and "
         "schema, and `driver_class` where the URL does not tell it: see [Read a database](../how-to/read-a-database.md). For a "
         "replay set the environment variables that the message names.",
+    ),
+    "SDDP-113": Explanation(
+        "An entry of `archives` is missing, not whole, or of a kind that Spark does not unpack; or the environment in it cannot "
+        "be run by the executors.",
+        "A folder was packed instead of its contents; another Python than the driver's; a local master, where ranks run in the "
+        "Airflow worker's own interpreter.",
+        "Pack it as [environments](../how-to/environments.md) says; relative entries lie beside the DAG file.",
     ),
     "SDDP-201": Explanation(
         "The source has no rows, or the split leaves none for training or none for validation.",

@@ -38,7 +38,8 @@ class SparkDDPTrainOperator(OnSpark):
         threads_per_rank: CPU threads of a rank; default its share of its executor's cores. (templated)
         port_range: "34000-34100": the ports that a firewall between driver and executors leaves open, for Spark's and the ranks'
             own; see docs/how-to/firewalls.md for those of Gloo and NCCL. (templated)
-        py_files: files, zips, packages and folders of code; export and validation get it without being told again. (templated)
+        py_files: files, zips, pure Python wheels, packages and folders of code; export and validation get it without being told
+            again. (templated)
         run_dir, cpus_per_rank, executors_timeout: as for PartitionToParquetOperator. (templated)
         models, datamodule, datamodule_kwargs, loader, checkpoint, tune, max_restarts, storage_conn_id: refused until they are built.
 

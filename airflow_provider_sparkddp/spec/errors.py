@@ -33,6 +33,7 @@ CODES: dict[str, Code] = {
     "SDDP-110": Code("A version that is not supported"),
     "SDDP-111": Code("A secret where it would be seen"),
     "SDDP-112": Code("The database connection is missing or incomplete"),
+    "SDDP-113": Code("Archives that executors cannot use"),
     # 2xx: the data
     "SDDP-201": Code("The source has no rows"),
     "SDDP-202": Code("Fewer rows or groups than ranks"),
