@@ -308,6 +308,12 @@ TEXTS: dict[str, Explanation] = {
         "extends nothing of Lightning's; an accelerator that says that it isn't available on the executor.",
         "Extend the class that the message names.",
     ),
+    "SDDP-414": Explanation(
+        "In barrier code of your own the Trainer counts other ranks than Spark started tasks, or none used the environment; or "
+        "`spark_environment` is used outside of a barrier task.",
+        "`Trainer` without `num_nodes=environment.world_size()`, with `devices` above 1, or with `strategy='auto'` on one node.",
+        "See [barrier code of your own](../how-to/own-barrier-code.md).",
+    ),
     "SDDP-501": Explanation(
         "There is no whole model in the folder: model.json is missing or changed, or a file that it lists is missing, "
         "cut, or not the one that was written.",
