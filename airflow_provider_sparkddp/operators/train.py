@@ -83,15 +83,11 @@ class SparkDDPTrainOperator(OnSpark):
     ) -> None:
         super().__init__(**kwargs)
         self.partitions = partitions
-        self.model = model
-        self.features = features
-        self.target = target
+        self.features, self.target = features, target
         self.num_nodes, self.devices = num_nodes, devices
-        self.model_kwargs = model_kwargs
-        self.alias = alias
+        self.model, self.model_kwargs, self.alias = model, model_kwargs, alias
         self.batch_size = batch_size
-        self.trainer = trainer
-        self.init_from = init_from
+        self.trainer, self.init_from = trainer, init_from
         self.on_nan = on_nan
         self.max_restarts = max_restarts
         self.models, self.datamodule, self.datamodule_kwargs = models, datamodule, datamodule_kwargs
