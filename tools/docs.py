@@ -45,8 +45,8 @@ TYPES = {
 }
 # OnSpark's, which the operators on Spark inherit.
 PY_FILES = (
-    "files, zips and folders of Python code. A folder with `__init__.py` is imported by its own name; of another the contents "
-    "go on the path. Relative ones lie beside the DAG file. (templated)"
+    "files, zips, pure Python wheels and folders of Python code. A folder with `__init__.py` is imported by its own name; of "
+    "another the contents go on the path. Relative ones lie beside the DAG file. (templated)"
 )
 GROUPS = {
     "1": "1xx: arguments, refused before Spark is asked",

@@ -64,10 +64,12 @@ TEXTS: dict[str, Explanation] = {
         "Write the whole URI. Known schemes: `file`, `s3`, `s3a`, `gs`, `abfss`, `hdfs`, `dbfs`.",
     ),
     "SDDP-108": Explanation(
-        "An entry of `py_files` does not exist, is not Python, or holds this provider; or a zip of code that an earlier "
-        "task stored in the run directory is gone or was changed.",
-        "A path that is relative to something else than the DAG file's folder; a cleaned-up run directory.",
-        "Relative entries lie beside the DAG file. When the stored zip is the problem, clear the task that stored it.",
+        "An entry of `py_files` does not exist, is not Python, holds compiled code or this provider; or a zip of code that an "
+        "earlier task stored in the run directory is gone or was changed.",
+        "A path that is relative to something else than the DAG file's folder; a wheel that must be installed, a source "
+        "distribution or an egg; a cleaned-up run directory.",
+        "Relative entries lie beside the DAG file. Compiled packages travel in a packed environment: see "
+        "[environments](../how-to/environments.md). When the stored zip is the problem, clear the task that stored it.",
     ),
     "SDDP-109": Explanation(
         "The Airflow worker cannot start Spark: there is no Java, or no `spark-submit`.",
@@ -98,6 +100,13 @@ TEXTS: dict[str, Explanation] = {
         "`airflow connections get ID` shows it. Set `jdbc_url` in its extra where the URL cannot be made of host, port and "
         "schema, and `driver_class` where the URL does not tell it: see [Read a database](../how-to/read-a-database.md). For a "
         "replay set the environment variables that the message names.",
+    ),
+    "SDDP-113": Explanation(
+        "An entry of `archives` is missing, not whole, or of a kind that Spark does not unpack; or the environment in it cannot "
+        "be run by the executors.",
+        "A folder was packed instead of its contents; another Python than the driver's; a local master, where ranks run in the "
+        "Airflow worker's own interpreter.",
+        "Pack it as [environments](../how-to/environments.md) says; relative entries lie beside the DAG file.",
     ),
     "SDDP-201": Explanation(
         "The source has no rows, or the split leaves none for training or none for validation.",
@@ -323,6 +332,12 @@ TEXTS: dict[str, Explanation] = {
         "A missing `return`.",
         "Return an optimizer. A module that steps its optimizers itself sets `self.automatic_optimization = False`.",
     ),
+    "SDDP-414": Explanation(
+        "In barrier code of your own the Trainer counts other ranks than Spark started tasks, or none used the environment; or "
+        "`spark_environment` is used outside of a barrier task.",
+        "`Trainer` without `num_nodes=environment.world_size()`, with `devices` above 1, or with `strategy='auto'` on one node.",
+        "See [barrier code of your own](../how-to/own-barrier-code.md).",
+    ),
     "SDDP-501": Explanation(
         "There is no whole model in the folder: model.json is missing or changed, or a file that it lists is missing, "
         "cut, or not the one that was written.",
@@ -337,9 +352,11 @@ TEXTS: dict[str, Explanation] = {
         "goes by itself.",
     ),
     "SDDP-503": Explanation(
-        "The weights do not fit the class that was built, or the model's state holds something that is not a tensor.",
-        "The model's code changed since it was trained.",
-        "Load with the code that it was trained with, or train and export again.",
+        "The weights do not fit the class that was built, or the model's state holds something that is not a tensor. Of "
+        "`init_from` the names that are missing, unexpected, or of another shape are told.",
+        "The model's code or its `model_kwargs` changed since it was trained.",
+        "Load with the code that it was trained with, or train and export again. With `init_from`, give "
+        '`{"path": …, "strict": False}` to start from the weights that fit.',
     ),
     "SDDP-504": Explanation(
         "The rows given to `predict` lack a feature or hold something that the model cannot take; or the model's "
@@ -355,5 +372,13 @@ TEXTS: dict[str, Explanation] = {
         "A model that is not good enough; held-out rows that differ from the training rows; a gate that is too strict.",
         "Train longer, mend the data, or correct the gate. The exported files stay where they are: let nothing use "
         "them before the task has passed.",
+    ),
+    "SDDP-506": Explanation(
+        "`init_from` names a checkpoint that torch does not read as weights alone, or that holds no `state_dict`. Nothing "
+        "else is unpickled.",
+        "Hyper-parameters or a callback's state hold objects (a class of your own, a numpy scalar); a file that was cut, or "
+        "is no Lightning checkpoint.",
+        "Start from an exported model. Or, where you trust the file, save its weights alone: "
+        "`torch.save({'state_dict': torch.load(path, weights_only=False)['state_dict']}, other_path)`.",
     ),
 }

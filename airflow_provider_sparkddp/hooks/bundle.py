@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import airflow_provider_sparkddp
 from airflow_provider_sparkddp import storage
+from airflow_provider_sparkddp.hooks import wheels
 from airflow_provider_sparkddp.spec import paths
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.jobs import CodeRef
@@ -47,7 +48,7 @@ def provider_zip() -> CodeZip:
 
 
 def user_zips(py_files: Sequence[str], beside: Path) -> list[CodeZip]:
-    """A zip for each entry: a file, a zip, a package, or a folder whose contents go on the path.
+    """A zip for each entry: a file, a zip, a pure Python wheel, a package, or a folder whose contents go on the path.
 
     Args:
         beside: folder of the DAG file, for relative paths.
@@ -83,10 +84,24 @@ def _user_zip(entry: str, beside: Path) -> CodeZip:
         )
     if path.suffix == ".py":
         return _zipped({path.name: path})
-    if not zipfile.is_zipfile(path):
-        raise SparkDDPError("SDDP-108", f"py_files entry {path} is neither a .py file, a zip nor a folder.", "Zip it.")
-    with zipfile.ZipFile(path) as archive:
-        return CodeZip(path.read_bytes(), _top_level(archive.namelist()))
+    return _packed(path)
+
+
+def _packed(path: Path) -> CodeZip:
+    """A zip or a wheel, as it is."""
+    names = []
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    wheels.refuse_other_kinds(path, names)
+    if not names:
+        raise SparkDDPError(
+            "SDDP-108", f"py_files entry {path} is neither a .py file, a zip, a wheel nor a folder.", "Zip it."
+        )
+    if path.suffix == ".whl":
+        wheels.require_pure(path, names)
+        names = wheels.without_metadata(names)
+    return CodeZip(path.read_bytes(), _top_level(names))
 
 
 def _sources(folder: Path) -> list[Path]:

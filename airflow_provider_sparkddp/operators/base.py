@@ -16,6 +16,7 @@ from airflow.providers.common.compat.openlineage.utils.spark import (
 )
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BaseOperator, conf
 
+from airflow_provider_sparkddp.hooks import archives as packed
 from airflow_provider_sparkddp.hooks import bundle, plan
 from airflow_provider_sparkddp.hooks.sparkddp import SparkDDPHook
 from airflow_provider_sparkddp.hooks.submitters.base import Submitter
@@ -144,8 +145,10 @@ class OnSpark(SparkDDPBase, SparkSubmitOperator):
     """An operator whose job runs on Spark: SparkSubmitOperator's arguments, without application and java_class.
 
     Args:
-        py_files: files, zips and folders of Python code. A folder with `__init__.py` is imported by its own name; of another the
-            contents go on the path. Relative ones lie beside the DAG file. (templated)
+        py_files: files, zips, pure Python wheels and folders of Python code. A folder with `__init__.py` is imported by its own
+            name; of another the contents go on the path. Relative ones lie beside the DAG file. (templated)
+        archives: packed environments, `"environment.tar.gz#environment"` or a list of such: executors unpack them, and run the
+            interpreter in one that holds `bin/python`. Relative ones lie beside the DAG file. (templated)
     """
 
     # SparkSubmitOperator's, which has no types.
@@ -154,11 +157,14 @@ class OnSpark(SparkDDPBase, SparkSubmitOperator):
     _spark_binary: Any
     _conn_id: str
 
-    template_fields: Sequence[str] = tuple(
-        field for field in SparkSubmitOperator.template_fields if not field.startswith("application")
+    template_fields: Sequence[str] = (
+        *(field for field in SparkSubmitOperator.template_fields if not field.startswith("application")),
+        "archives",
     )
 
-    def __init__(self, *, py_files: Sequence[str] | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self, *, py_files: Sequence[str] | None = None, archives: str | Sequence[str] | None = None, **kwargs: Any
+    ) -> None:
         for name in kwargs:
             if name.startswith("application") or name == "java_class":
                 raise SparkDDPError(
@@ -166,6 +172,8 @@ class OnSpark(SparkDDPBase, SparkSubmitOperator):
                 )
         super().__init__(**kwargs)
         self.py_files = py_files
+        self.archives = archives
+        packed.entries(known(archives))
         require_client_mode(self._deploy_mode)
         plan.check_conf(convert("conf", known(self.conf) or {}, "dict"))
 
@@ -178,6 +186,8 @@ class OnSpark(SparkDDPBase, SparkSubmitOperator):
         given = convert("conf", self.conf or {}, "dict")
         properties = plan.spark_conf(self.kind, settings, given, str(connection.host or ""), sys.executable)
         properties |= plan.variables_conf(master, self.env_vars or {})
+        archives = packed.located(packed.entries(self.archives), Path(context["dag"].fileloc).parent)
+        properties |= packed.settings(archives, str(connection.host or ""), given, self.env_vars or {})
         if self._openlineage_inject_parent_job_info:
             properties = inject_parent_job_information_into_spark_properties(properties, context)
         if self._openlineage_inject_transport_info:
@@ -185,6 +195,7 @@ class OnSpark(SparkDDPBase, SparkSubmitOperator):
 
         def make_hook(application_args: list[str]) -> Any:
             self.conf, self.application_args, self.py_files = properties, application_args, provider_zip
+            self._archives = ",".join(archive.uri for archive in archives) or None
             # The provider's hook would add all of Airflow's environment to them.
             self._spark_binary, self.env_vars = binary, None
             return self._get_hook()

@@ -39,12 +39,15 @@ class SparkDDPTrainOperator(OnSpark):
             `{"monitor": …, "mode": "max"}`; default the weights of the training's end. (templated)
         on_nan: "stop": a loss that is NaN or infinite fails the task; "skip": all ranks leave out a step whose loss or gradient is,
             and a whole epoch of them fails the task. (templated)
+        init_from: weights to start from: `export.output`, `train.output`, the path of a stored model or of a `.ckpt` file, or
+            `{"path": one of these, "strict": False}` to take what fits. (templated)
         threads_per_rank: CPU threads of a rank; default its share of its executor's cores. (templated)
         ranks_per_task: ranks of one Spark task; it divides `num_nodes * devices`. 1: a rank is a task, with one device. `devices`: one
             task a node, whose ranks are processes, each with one of the task's devices. (templated)
         port_range: "34000-34100": the ports that a firewall between driver and executors leaves open, for Spark's and the ranks'
             own; see docs/how-to/firewalls.md for those of Gloo and NCCL. (templated)
-        py_files: files, zips, packages and folders of code; export and validation get it without being told again. (templated)
+        py_files: files, zips, pure Python wheels, packages and folders of code; export and validation get it without being told
+            again. (templated)
         run_dir, cpus_per_rank, executors_timeout: as for PartitionToParquetOperator. (templated)
         models, datamodule, datamodule_kwargs, loader, checkpoint, tune, max_restarts, storage_conn_id: refused until they are built.
 
@@ -71,6 +74,7 @@ class SparkDDPTrainOperator(OnSpark):
         trainer: Mapping[str, Any] | None = None,
         early_stopping: str | Mapping[str, Any] | None = None,
         best_weights: str | Mapping[str, Any] | None = None,
+        init_from: Any = None,
         on_nan: str = "stop",
         max_restarts: int | str = 0,
         models: Any = None,
@@ -95,7 +99,7 @@ class SparkDDPTrainOperator(OnSpark):
         self.model_kwargs, self.alias = model_kwargs, alias
         self.batch_size, self.trainer = batch_size, trainer
         self.early_stopping, self.best_weights = early_stopping, best_weights
-        self.on_nan, self.max_restarts = on_nan, max_restarts
+        self.on_nan, self.max_restarts, self.init_from = on_nan, max_restarts, init_from
         self.models, self.datamodule, self.datamodule_kwargs = models, datamodule, datamodule_kwargs
         self.loader, self.checkpoint, self.tune = loader, checkpoint, tune
         self.threads_per_rank, self.ranks_per_task, self.port_range = threads_per_rank, ranks_per_task, port_range

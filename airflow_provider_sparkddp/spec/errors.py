@@ -33,6 +33,7 @@ CODES: dict[str, Code] = {
     "SDDP-110": Code("A version that is not supported"),
     "SDDP-111": Code("A secret where it would be seen"),
     "SDDP-112": Code("The database connection is missing or incomplete"),
+    "SDDP-113": Code("Archives that executors cannot use"),
     # 2xx: the data
     "SDDP-201": Code("The source has no rows"),
     "SDDP-202": Code("Fewer rows or groups than ranks"),
@@ -74,12 +75,14 @@ CODES: dict[str, Code] = {
     "SDDP-411": Code("Parameters without a gradient under plain ddp"),
     "SDDP-412": Code("A training_step without a loss"),
     "SDDP-413": Code("A model without an optimizer"),
+    "SDDP-414": Code("Ranks that are not Spark's tasks"),
     # 5xx: models and validation
     "SDDP-501": Code("An exported file is missing, truncated or foreign"),
     "SDDP-502": Code("A class outside of trusted_modules"),
     "SDDP-503": Code("The weights do not fit the model"),
     "SDDP-504": Code("Rows that the model cannot predict"),
     "SDDP-505": Code("Validation failed"),
+    "SDDP-506": Code("A checkpoint whose weights cannot be read"),
 }
 
 

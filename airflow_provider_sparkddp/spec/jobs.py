@@ -64,6 +64,7 @@ ARGUMENTS: dict[str, dict[str, Argument]] = {
         "trainer": Argument("dict"),
         "early_stopping": Argument("name_or_dict"),
         "best_weights": Argument("name_or_dict"),
+        "init_from": Argument("any"),
         "on_nan": Argument("str", default="stop"),
         "max_restarts": Argument("int", minimum=0, default=0),
         "models": Argument("any"),

@@ -9,12 +9,13 @@ import statistics
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import airflow_provider_sparkddp
 from airflow_provider_sparkddp import operators
-from airflow_provider_sparkddp.runtime import models
+from airflow_provider_sparkddp.runtime import models, training
 from tests.architecture.conftest import PACKAGE, REPOSITORY
 
 LINES_OF_A_FILE, MEDIAN_OF_FILES = 500, 120
@@ -80,6 +81,7 @@ def test_the_public_surface_is_this() -> None:
         "SparkDDPTrainOperator",
     ]
     assert models.__all__ == ["LoadedModel", "load_model"]
+    assert training.__all__ == ["spark_environment"]
     assert {name for name in vars(airflow_provider_sparkddp) if not name.startswith("_")} <= {
         path.stem for path in PACKAGE.iterdir()
     }
@@ -90,12 +92,13 @@ def test_each_operator_can_be_had_and_tells_its_arguments(name: str) -> None:
     assert "Args:" in (getattr(operators, name).__doc__ or "")
 
 
-def test_models_are_loaded_only_when_somebody_asks() -> None:
-    code = "import sys; from airflow_provider_sparkddp.runtime import models; sys.exit('torch' in sys.modules)"
+@pytest.mark.parametrize("room", [models, training], ids=["models", "training"])
+def test_what_needs_torch_is_loaded_only_when_somebody_asks(room: Any) -> None:
+    code = f"import sys; import {room.__name__}; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
-    assert all(callable(getattr(models, name)) for name in models.__all__)
+    assert all(callable(getattr(room, name)) for name in room.__all__)
     with pytest.raises(AttributeError, match="nothing_like_it"):
-        _ = models.nothing_like_it
+        _ = room.nothing_like_it
 
 
 def test_the_package_itself_imports_nothing() -> None:

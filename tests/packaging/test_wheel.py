@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -105,6 +106,18 @@ def test_on_the_cluster_a_model_predicts_without_airflow(
     found = json.loads(cluster.python(PREDICT, str(exported), json.dumps(ROWS), PYTHONPATH=str(code)))
     expected = module(torch.tensor([ROWS["a"], ROWS["b"]]).T).tolist()
     assert found == {"alias": "delay_mlp", "columns": {"delay_mlp": pytest.approx(expected, rel=1e-5)}, "foreign": []}
+
+
+@pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java 17 or newer, and none is on PATH")
+def test_on_the_cluster_barrier_code_of_ones_own_trains_without_airflow(cluster: Environment, tmp_path: Path) -> None:
+    page = (REPOSITORY / "docs/how-to/own-barrier-code.md").read_text()
+    script = tmp_path / "own.py"
+    script.write_text(re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[0])
+    told = cluster.run("python", str(script), PYSPARK_PYTHON=str(cluster.folder / "bin" / "python"))
+    weights = re.findall(r"Row\(rank=(\d), weight=([\d.]+)\)", told)
+    assert sorted(rank for rank, _ in weights) == ["0", "1"]
+    assert len({weight for _, weight in weights}) == 1
+    assert float(weights[0][1]) == pytest.approx(3, abs=0.3)
 
 
 def test_airflow_lists_the_provider(airflow: Environment) -> None:

@@ -10,6 +10,7 @@ from airflow_provider_sparkddp.runtime.data.shards import shares_for
 from airflow_provider_sparkddp.runtime.jobs import train_summary
 from airflow_provider_sparkddp.runtime.jobs.cluster import cores, prove_shared, require_slots
 from airflow_provider_sparkddp.runtime.jobs.outcome import Outcome
+from airflow_provider_sparkddp.runtime.training import start
 from airflow_provider_sparkddp.spec import paths
 from airflow_provider_sparkddp.spec.checks.train import require_validation
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
@@ -26,7 +27,7 @@ def run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
     """Check what can be checked in seconds, then launch the ranks.
 
     Raises:
-        SparkDDPError: codes 101, 104, 202 to 209, 213, 302, 303, 307, and 311 and 401 to 413 from a rank.
+        SparkDDPError: codes 101, 104, 202 to 209, 213, 302, 303, 307, 501 and 506, and 311, 312, 401 to 413 and 503 from a rank.
     """
     with lease(job.settings["manifest"], job.nonce, job.label):
         return _run(spark, job, still_wanted)
@@ -43,6 +44,7 @@ def _run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
     shares = shares_for(manifest, TRAIN, world_size)
     if manifest.rows(VALIDATION):
         shares_for(manifest, VALIDATION, world_size)
+    begins = start.identify(settings.get("init_from"), settings, manifest)
     with outcome.phase("wait for slots"):
         require_slots(spark, world_size, settings["executors_timeout"], settings["ranks_per_task"])
     with outcome.phase("check storage"):
@@ -51,6 +53,7 @@ def _run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
         "rank_rows": rows_of(shares),
         "rank_bytes": manifest.bytes_of(shares),
         "world_size": world_size,
+        "init_from": begins,
     }
     print(f"sparkddp: logs of the ranks: {paths.join(job.directory, paths.LOGS)}", flush=True)
     with outcome.phase("train"):

@@ -7,6 +7,7 @@ from typing import Any
 
 from airflow_provider_sparkddp.runtime.jobs.outcome import table
 from airflow_provider_sparkddp.runtime.progress.slow_ranks import SlowRank, slow_ranks
+from airflow_provider_sparkddp.runtime.training import start
 from airflow_provider_sparkddp.spec import paths
 from airflow_provider_sparkddp.spec.jobs import Job
 
@@ -25,6 +26,7 @@ _NOT_OF_RANKS = (
     "first_step_at",
     "best",
     "skipped_steps",
+    "init_from",
 )
 
 
@@ -52,6 +54,7 @@ def values(job: Job, reports: Reports, of_ranks: Mapping[str, Any]) -> dict[str,
         "precision": first["precision"],
         "class_module": first["class_module"],
         "sha256": first["model"]["sha256"],
+        **{name: first[name] for name in ("init_from",) if name in first},
         "rows": of_ranks["rank_rows"] if world_size <= VALUES_OF_RANKS else [],
         "logs": paths.join(job.directory, paths.LOGS),
     }
@@ -102,6 +105,7 @@ def summary(job: Job, reports: Reports, of_ranks: Mapping[str, Any]) -> list[str
     return [
         f"{world_size} ranks, {first['strategy']}, {first['precision']}, batch {batch:,} a rank, "
         f"{batch * world_size:,} in all",
+        *start.summary(first.get("init_from", {})),
         *_ranks(reports, of_ranks["rank_bytes"]),
         *table(["epoch", "loss", *names, "rows/s"], epochs),
         *_steered(first),

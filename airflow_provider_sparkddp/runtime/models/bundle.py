@@ -136,9 +136,15 @@ def _earlier(folder_uri: str) -> Mapping[str, FileFacts]:
 
 def describe(folder_uri: str) -> ModelDescription:
     """Raises SparkDDPError SDDP-501 when there is no whole model in the folder."""
+    return identify(folder_uri)[0]
+
+
+def identify(folder_uri: str) -> tuple[ModelDescription, str]:
+    """The description, and the SHA-256 that `publish` told of it. Raises SparkDDPError SDDP-501 as `describe`."""
     where = paths.join(folder_uri, DESCRIPTION)
     try:
-        return ModelDescription.from_text(storage.read_text(where), where)
+        text = storage.read_text(where)
+        return ModelDescription.from_text(text, where), wire.checksum(wire.unpack("model", text, where, "SDDP-501"))
     except FileNotFoundError:
         raise SparkDDPError(
             "SDDP-501", f"{where} does not exist: there is no whole model here.", "Check the path, or export again."

@@ -6,6 +6,7 @@ import importlib
 from typing import Any
 
 from airflow_provider_sparkddp.runtime.barrier.rank_info import RankInfo
+from airflow_provider_sparkddp.spec.errors import SparkDDPError
 
 # Trainer's package -> where its Fabric keeps the base class
 _FABRIC = {"pytorch_lightning": "lightning_fabric", "lightning.pytorch": "lightning.fabric"}
@@ -17,6 +18,8 @@ class _FromRankInfo:
     def __init__(self, info: RankInfo) -> None:
         super().__init__()
         self.info = info
+        # Whether a strategy that joins ranks asked.
+        self.used = False
 
     @property
     def creates_processes_externally(self) -> bool:
@@ -38,13 +41,20 @@ class _FromRankInfo:
         return self.info.world_size
 
     def set_world_size(self, size: int) -> None:
-        self._unchanged("world size", size, self.info.world_size)
+        self.used = True
+        if size != self.info.world_size:
+            raise not_sparks_ranks(
+                f"the Trainer has num_nodes x devices = {size} ranks, and Spark started {self.info.world_size} tasks, one a rank"
+            )
 
     def global_rank(self) -> int:
         return self.info.rank
 
     def set_global_rank(self, rank: int) -> None:
-        self._unchanged("rank", rank, self.info.rank)
+        if rank != self.info.rank:
+            raise not_sparks_ranks(
+                f"the Trainer counts Spark's task {self.info.rank} as rank {rank}, so devices isn't 1"
+            )
 
     def local_rank(self) -> int:
         # Lightning indexes its list of devices by it, and each task has one. The place on the host is info.local_rank.
@@ -53,10 +63,14 @@ class _FromRankInfo:
     def node_rank(self) -> int:
         return self.info.rank
 
-    @staticmethod
-    def _unchanged(what: str, value: int, ours: int) -> None:
-        if value != ours:
-            raise RuntimeError(f"Lightning computed the {what} {value}; Spark's is {ours}")
+
+def not_sparks_ranks(what: str) -> SparkDDPError:
+    """Raised before the first collective, which would wait for ranks that don't exist."""
+    return SparkDDPError(
+        "SDDP-414",
+        f"{what}.",
+        "Give the Trainer num_nodes=environment.world_size(), devices=1 and a strategy that joins ranks, such as 'ddp'.",
+    )
 
 
 def barrier_environment(package: str, info: RankInfo) -> Any:

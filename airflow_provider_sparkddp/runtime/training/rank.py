@@ -21,7 +21,7 @@ from airflow_provider_sparkddp.runtime.models.construct import construct
 from airflow_provider_sparkddp.runtime.models.predict import forward
 from airflow_provider_sparkddp.runtime.progress.capture import telling
 from airflow_provider_sparkddp.runtime.progress.channel import Channel
-from airflow_provider_sparkddp.runtime.training import trained
+from airflow_provider_sparkddp.runtime.training import start, trained
 from airflow_provider_sparkddp.runtime.training.callbacks.recorder import numbers, recorder
 from airflow_provider_sparkddp.runtime.training.group import process_group
 from airflow_provider_sparkddp.runtime.training.guards import Guards
@@ -49,7 +49,7 @@ def train_rank(info: RankInfo, store: Any, settings: dict[str, Any]) -> dict[str
     """Train this rank's share. The report is small plain data; weights go to storage, never through the driver.
 
     Raises:
-        SparkDDPError: codes 104, 208, 209, 307, 311 and 401 to 413.
+        SparkDDPError: codes 104, 208, 209, 307, 311, 401 to 413, 501, 503 and 506.
     """
     with isolated(rank_environment(info), info.threads), telling(info.rank, info.host, settings) as channel:
         # A target (N,) against an output (N, 1) broadcasts to N x N and trains wrongly, with only this warning.
@@ -75,6 +75,7 @@ def _train(info: RankInfo, store: Any, settings: Mapping[str, Any], channel: Cha
         warnings.warn(stray, stacklevel=1)
     chosen = Seams.of(module, arguments, info, settings["batch_size"])
     data = _data(manifest, settings, info, chosen.format.input_dtype)
+    begun = start.begin(module, settings.get("init_from") or {}, chosen.format.input_dtype)
     record, left = recorder(chosen.package, info, channel), chosen.harvest(data.sample)
     validation_rows = len(data.validation.x) if data.validation else 0
     guards = Guards.of(chosen.package, info, settings, manifest.seed, (len(data.train.x), validation_rows))
@@ -93,7 +94,7 @@ def _train(info: RankInfo, store: Any, settings: Mapping[str, Any], channel: Cha
         epochs = trainer.current_epoch
     report = _report(info, chosen, data, record, started)
     if info.rank == 0:
-        told = {"epochs": epochs, "metrics": metrics, "history": record.history} | guards.told()
+        told = {"epochs": epochs, "metrics": metrics, "history": record.history} | guards.told() | begun
         report |= told | {"logged": record.logged.to_json(), "class_module": type(module).__module__}
         state, predictions = _outcome(module, left, data.sample)
         report["model"] = trained.write(

@@ -109,8 +109,86 @@ def test_a_folder_without_python_is_refused(beside: Path) -> None:
 
 def test_a_file_of_another_kind_is_refused(beside: Path) -> None:
     (beside / "model.pt").write_bytes(b"weights")
-    with refused("SDDP-108", "neither a .py file, a zip nor a folder"):
+    with refused("SDDP-108", "neither a .py file, a zip, a wheel nor a folder"):
         user_zips(["model.pt"], beside)
+
+
+def wheel(folder: Path, files: dict[str, str], tag: str = "py3-none-any") -> str:
+    """A wheel as build backends lay it out; its name."""
+    info = "far_nets-1.2.dist-info"
+    metadata = {
+        f"{info}/METADATA": "Metadata-Version: 2.1\nName: far-nets\nVersion: 1.2\n",
+        f"{info}/WHEEL": f"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: {tag}\n",
+        f"{info}/RECORD": "",
+    }
+    with zipfile.ZipFile(folder / f"far_nets-1.2-{tag}.whl", "w") as archive:
+        for name, text in {**files, **metadata}.items():
+            archive.writestr(name, text)
+    return f"far_nets-1.2-{tag}.whl"
+
+
+NETS = {"far_nets/__init__.py": "", "far_nets/deep.py": "WIDTH = 3\n", "far_nets/table.json": "{}", "far_single.py": ""}
+
+
+def test_a_pure_wheel_is_imported_from_the_path_with_its_files_and_version(tmp_path: Path) -> None:
+    name = wheel(tmp_path, NETS | {"far_nets-1.2.data/scripts/run.py": ""})
+    made = user_zips([name], tmp_path)[0]
+    assert made.modules == ("far_nets", "far_single")
+    (tmp_path / "stored").mkdir()
+    (tmp_path / "stored" / made.name).write_bytes(made.data)
+    look = """
+from importlib import metadata, resources
+import far_single
+from far_nets import deep
+print(metadata.version("far-nets"), resources.files("far_nets").joinpath("table.json").read_text(), deep.__file__)
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", look],
+        env={"PYTHONPATH": str(tmp_path / "stored" / made.name)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout.startswith("1.2 {} ")
+    assert made.name in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("files", "tag", "told"),
+    [
+        ({"far_nets/_fast.cpython-311-x86_64-linux-gnu.so": ""}, "cp311-cp311-linux_x86_64", "_fast.cpython"),
+        ({"far_nets.libs/libgomp.so.1.0": ""}, "py3-none-any", "libgomp.so.1.0"),
+        ({}, "py3-none-manylinux_2_28_x86_64", "one platform"),
+        ({"far_nets-1.2.data/purelib/far_more.py": ""}, "py3-none-any", "far_more.py"),
+    ],
+    ids=["compiled", "a library", "a platform", "to be placed"],
+)
+def test_a_wheel_that_must_be_installed_is_refused_with_the_way(
+    tmp_path: Path, files: dict[str, str], tag: str, told: str
+) -> None:
+    name = wheel(tmp_path, NETS | files, tag)
+    with refused("SDDP-108", name, told, "archives"):
+        user_zips([name], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "inside", "told"),
+    [
+        ("far_nets-1.2.tar.gz", None, "source distribution"),
+        ("far_nets-1.2.zip", "far_nets-1.2/PKG-INFO", "source distribution"),
+        ("far_nets-1.2-py3.11.egg", "EGG-INFO/PKG-INFO", "an egg"),
+    ],
+)
+def test_source_distributions_and_eggs_are_refused_with_the_way(
+    tmp_path: Path, name: str, inside: str | None, told: str
+) -> None:
+    (tmp_path / name).write_bytes(b"\x1f\x8b cut")
+    if inside:
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            archive.writestr(inside, "")
+            archive.writestr("far_nets-1.2/far_nets.py", "")
+    with refused("SDDP-108", name, told, "pip wheel"):
+        user_zips([name], tmp_path)
 
 
 @pytest.mark.parametrize("form", ["folder", "file", "zip"])

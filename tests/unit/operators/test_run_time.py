@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -182,6 +183,47 @@ def test_code_and_trust_travel_down_the_line_with_the_output(dag: DAG, run_dir: 
         assert [asdict(ref)["modules"] for ref in job.code] == [("airflow_provider_sparkddp",), ("my_models",)]
         assert {"my_models", "my_losses"} <= set(job.settings["trusted_modules"])
     assert validated.jobs[0].settings["trusted_modules"][0] == "more"
+
+
+@pytest.mark.parametrize(
+    ("given", "settings"),
+    [
+        (
+            "{{ {'model': 'file:///champion', 'alias': 'net', 'code': []} }}",
+            {"path": "file:///champion", "strict": True},
+        ),
+        (
+            {"path": "{{ 'file:///' }}last.ckpt", "strict": "{{ False }}"},
+            {"path": "file:///last.ckpt", "strict": False},
+        ),
+        ("{{ params.get('champion', '') }}", None),
+        ("{{ none }}", None),
+    ],
+    ids=["an output", "a checkpoint", "an empty field", "none"],
+)
+def test_what_a_training_starts_from_is_known_once_rendered(
+    dag: DAG, run_dir: str, stored: str, given: Any, settings: Any
+) -> None:
+    data = {"partitions": stored, "model": "my_models:Net", "features": ["delay"], "target": "late"}
+    train = SparkDDPTrainOperator(task_id="train", dag=dag, run_dir=run_dir, init_from=given, **data)
+    recorder = Recorder({"model": "file:///m"})
+    execute(train, recorder)
+    assert recorder.jobs[0].settings["init_from"] == settings
+    assert [ref.modules for ref in recorder.jobs[0].code] == [("airflow_provider_sparkddp",)], "only tensors are taken"
+
+
+def test_a_wheel_goes_down_the_line_by_the_names_of_its_modules(dag: DAG, run_dir: str, stored: str) -> None:
+    wheel = Path(dag.fileloc).parent / "far_nets-1.2-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name in ("far_nets/__init__.py", "far_nets-1.2.dist-info/WHEEL"):
+            archive.writestr(name, "")
+    data = {"partitions": stored, "features": ["delay"], "target": "late", "run_dir": run_dir}
+    train = SparkDDPTrainOperator(task_id="train", dag=dag, model="far_nets:Net", py_files=[wheel.name], **data)
+    output = execute(train, Recorder({"model": "file:///m"}))
+    export = ModelExportOperator(task_id="export", dag=dag, run_dir=run_dir, model=output, destination="file:///a")
+    exported = Recorder({"model": "file:///a"})
+    execute(export, exported)
+    assert [ref.modules for ref in exported.jobs[0].code] == [("airflow_provider_sparkddp",), ("far_nets",)]
 
 
 def partition(dag: DAG, **change: Any) -> PartitionToParquetOperator:

@@ -193,6 +193,8 @@ CALLS = {
     "allow_pickle",
     "hub.load",
 }
+# A Lightning checkpoint to start from: torch's own reader of tensors and plain values, which refuses every other object.
+WEIGHTS_ONLY = {"runtime/training/start.py": ["torch.load(local, map_location='cpu', weights_only=True)"]}
 PACKAGE = Path(airflow_provider_sparkddp.__file__).parent
 SOURCES = sorted(path for path in PACKAGE.rglob("*.py"))
 
@@ -200,7 +202,7 @@ SOURCES = sorted(path for path in PACKAGE.rglob("*.py"))
 def test_the_package_holds_nothing_that_unpickles() -> None:
     assert len(SOURCES) > 50
     found = {str(path.relative_to(PACKAGE)): _unpickles(path) for path in SOURCES}
-    assert {name: what for name, what in found.items() if what} == {}
+    assert {name: what for name, what in found.items() if what} == WEIGHTS_ONLY
 
 
 def _unpickles(path: Path) -> list[str]:
@@ -212,7 +214,7 @@ def _unpickles(path: Path) -> list[str]:
             found += [node.module] if (node.module or "").partition(".")[0] in UNPICKLERS else []
         elif isinstance(node, ast.Call):
             called = ast.unparse(node.func)
-            found += [called for name in CALLS if called == name or called.endswith(f".{name}")]
+            found += [ast.unparse(node) for name in CALLS if called == name or called.endswith(f".{name}")]
             found += [f"{called}({k.arg}=…)" for k in node.keywords if k.arg in CALLS]
     return found
 
