@@ -34,7 +34,8 @@ TEXTS: dict[str, Explanation] = {
     "SDDP-103": Explanation(
         "A key of `trainer` is not an argument of Lightning's `Trainer`, or it is one that follows from the operator's "
         "own arguments.",
-        "A misspelt name (`max_epoch` for `max_epochs`); `devices` or `num_nodes` inside of `trainer`.",
+        "A misspelt name (`max_epoch` for `max_epochs`); `devices` or `num_nodes` inside of `trainer`; a `save_dir` for a logger, "
+        "whose files lie on the run's storage; a number format that is set twice, as `precision` and as a plugin.",
         "Take the nearest name from the message. Set ranks by the operator's `num_nodes` and `devices`.",
     ),
     "SDDP-104": Explanation(
@@ -298,6 +299,13 @@ TEXTS: dict[str, Explanation] = {
         "A class of `lightning.pytorch` beside a model of `pytorch_lightning`, which don't take each other's objects; a class that "
         "extends nothing of Lightning's; an accelerator that says that it isn't available on the executor.",
         "Extend the class that the message names.",
+    ),
+    "SDDP-414": Explanation(
+        "`tune` asks for a learning rate or a batch size, and Lightning's Tuner can't find one for this model. Nothing was trained.",
+        "The module keeps its learning rate under another name than `lr` or `learning_rate`; `configure_optimizers` gives two "
+        "optimizers; the loss diverged within the first steps of the search.",
+        "The message says which. Name the attribute by `tune={'lr': {'attr_name': …}}`, change the bounds of the search, or leave "
+        "`tune` out. See [find a learning rate](../how-to/tune.md).",
     ),
     "SDDP-501": Explanation(
         "There is no whole model in the folder: model.json is missing or changed, or a file that it lists is missing, "

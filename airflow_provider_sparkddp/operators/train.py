@@ -30,15 +30,17 @@ class SparkDDPTrainOperator(OnSpark):
         features: columns of x, shape (rows, features), in this order. (templated)
         target: column of y, shape (rows,). (templated)
         batch_size: rows a rank and step; the global batch is `batch_size * world_size`. (templated)
-        trainer: arguments of Lightning's Trainer under their own names; callbacks as a list of `{"$import": …, "kwargs": {…}}`.
-            (templated)
+        trainer: arguments of Lightning's Trainer under their own names; callbacks, logger, profiler and plugins as
+            `{"$import": …, "kwargs": {…}}` or a list of such. (templated)
         on_nan: "stop": a loss that is NaN or infinite fails the task.
+        tune: `{"lr": True, "batch_size": "power"}`, either of the two: found on rank 0 before training, as Lightning's Tuner
+            does, and used. Each may also be a dict of the Tuner's own arguments. (templated)
         threads_per_rank: CPU threads of a rank; default its share of its executor's cores. (templated)
         port_range: "34000-34100": the ports that a firewall between driver and executors leaves open, for Spark's and the ranks'
             own; see docs/how-to/firewalls.md for those of Gloo and NCCL. (templated)
         py_files: files, zips, packages and folders of code; export and validation get it without being told again. (templated)
         run_dir, cpus_per_rank, executors_timeout: as for PartitionToParquetOperator. (templated)
-        models, datamodule, datamodule_kwargs, loader, checkpoint, tune, max_restarts, storage_conn_id: refused until they are built.
+        models, datamodule, datamodule_kwargs, loader, checkpoint, max_restarts, storage_conn_id: refused until they are built.
 
     Raises:
         SparkDDPError: while the DAG is parsed, with a code of docs/reference/errors.md.
@@ -68,7 +70,7 @@ class SparkDDPTrainOperator(OnSpark):
         datamodule_kwargs: Any = None,
         loader: Any = None,
         checkpoint: Any = None,
-        tune: Any = None,
+        tune: Mapping[str, Any] | None = None,
         threads_per_rank: int | str | None = None,
         port_range: str | None = None,
         run_dir: str | None = None,

@@ -173,6 +173,18 @@ def _any(value: Any) -> Any:
     return value
 
 
+def _switch(value: Any) -> Any:
+    """True or False, a count, or something else than these; None of an empty field."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if is_empty(text):
+        return None
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    return int(text) if text.isdigit() else value
+
+
 CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "int": _int,
     "float": _float,
@@ -184,6 +196,7 @@ CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "columns": _columns,
     "dict": _dict,
     "any": _any,
+    "switch": _switch,
 }
 EXPECTED: dict[str, str] = {
     "int": "a whole number",
@@ -196,4 +209,5 @@ EXPECTED: dict[str, str] = {
     "columns": "a list of names, or a dict of name -> SQL expression",
     "dict": "a dict",
     "any": "a value",
+    "switch": "True, False or a value",
 }

@@ -70,6 +70,7 @@ CODES: dict[str, Code] = {
     "SDDP-407": Code("Output and target differ in shape"),
     "SDDP-408": Code("The model lacks what the strategy needs"),
     "SDDP-409": Code("An object of your own that is not what its place asks for"),
+    "SDDP-414": Code("Tuning that finds nothing"),
     # 5xx: models and validation
     "SDDP-501": Code("An exported file is missing, truncated or foreign"),
     "SDDP-502": Code("A class outside of trusted_modules"),

@@ -69,7 +69,7 @@ ARGUMENTS: dict[str, dict[str, Argument]] = {
         "datamodule_kwargs": Argument("any"),
         "loader": Argument("any"),
         "checkpoint": Argument("any"),
-        "tune": Argument("any"),
+        "tune": Argument("dict"),
         "threads_per_rank": Argument("int", minimum=1),
         "port_range": Argument("str"),
         **_COMMON,

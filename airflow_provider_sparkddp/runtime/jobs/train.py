@@ -25,7 +25,7 @@ def run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
     """Check what can be checked in seconds, then launch the ranks.
 
     Raises:
-        SparkDDPError: codes 104, 202 to 209, 213, 302, 303, 307, and 311 and 401 to 409 from a rank.
+        SparkDDPError: codes 103, 104, 202 to 209, 213, 302, 303, 307, and 311 and 401 to 414 from a rank.
     """
     with lease(job.settings["manifest"], job.nonce, job.label):
         return _run(spark, job, still_wanted)
@@ -86,7 +86,18 @@ def _require_target(manifest: Manifest, name: str) -> None:
 
 
 def _rank_settings(job: Job, of_ranks: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("port_range", "manifest", "model", "model_kwargs", "alias", "features", "target", "batch_size", "trainer")
+    names = (
+        "port_range",
+        "manifest",
+        "model",
+        "model_kwargs",
+        "alias",
+        "features",
+        "target",
+        "batch_size",
+        "trainer",
+        "tune",
+    )
     return {
         **{name: job.settings[name] for name in names},
         **of_ranks,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from airflow_provider_sparkddp.runtime.jobs.outcome import table
@@ -15,7 +15,19 @@ Reports = Sequence[Mapping[str, Any]]
 VALUES_OF_METRICS, VALUES_OF_EPOCHS, VALUES_OF_RANKS, VALUES_OF_SLOW = 200, 100, 500, 20
 LINES_OF_RANKS, LINES_OF_EPOCHS = 50, 20
 # Of a rank's report, what others of its report already hold or nobody looks for.
-_NOT_OF_RANKS = ("history", "logged", "metrics", "epochs", "model", "class_module", "first_step_at")
+_NOT_OF_RANKS = (
+    "history",
+    "logged",
+    "metrics",
+    "epochs",
+    "model",
+    "class_module",
+    "first_step_at",
+    "batch_size",
+    "tune",
+    "loggers",
+    "logs_lost",
+)
 
 
 def values(job: Job, reports: Reports, of_ranks: Mapping[str, Any]) -> dict[str, Any]:
@@ -28,8 +40,9 @@ def values(job: Job, reports: Reports, of_ranks: Mapping[str, Any]) -> dict[str,
         "epochs": first["epochs"],
         "losses": [entry["loss"] for entry in history][-VALUES_OF_EPOCHS:],
         "world_size": world_size,
-        "batch_size": job.settings["batch_size"],
-        "global_batch_size": job.settings["batch_size"] * world_size,
+        "batch_size": first["batch_size"],
+        "global_batch_size": first["batch_size"] * world_size,
+        **{name: first[name] for name in ("tune", "loggers", "logs_lost") if first[name]},
         "rows_per_second": history[-1]["rows_per_second"] if history else None,
         "data_wait": max(report["data_wait"] for report in reports),
         "memory_bytes": max(report["memory_bytes"] for report in reports),
@@ -55,6 +68,7 @@ def report(job: Job, reports: Reports) -> dict[str, Any]:
         "metrics": first["metrics"],
         "epochs": first["history"],
         "history": first["logged"],
+        "tune": first["tune"],
         "logs": paths.join(job.directory, paths.LOGS),
     }
 
@@ -65,7 +79,7 @@ def _slow(reports: Reports) -> list[SlowRank]:
 
 
 def summary(job: Job, reports: Reports, of_ranks: Mapping[str, Any]) -> list[str]:
-    first, world_size, batch = reports[0], of_ranks["world_size"], job.settings["batch_size"]
+    first, world_size, batch = reports[0], of_ranks["world_size"], reports[0]["batch_size"]
     # What a model logs as its loss is the loss that stands there already.
     names = sorted({name for entry in first["history"] for name in entry["metrics"]} - {"loss"})
     epochs = [
@@ -75,12 +89,22 @@ def summary(job: Job, reports: Reports, of_ranks: Mapping[str, Any]) -> list[str
     return [
         f"{world_size} ranks, {first['strategy']}, {first['precision']}, batch {batch:,} a rank, "
         f"{batch * world_size:,} in all",
+        *_tuned(first["tune"]),
         *_ranks(reports, of_ranks["rank_bytes"]),
         *table(["epoch", "loss", *names, "rows/s"], epochs),
         *(f"rank {slow.rank} on {reports[slow.rank]['host']} is {slow}" for slow in _slow(reports)[:VALUES_OF_SLOW]),
         *_lost(reports),
+        *(f"{label}: {uri or 'no files of its own'}" for label, uri in first["loggers"].items()),
+        *([f"not all of these files are there: {first['logs_lost']}"] if first["logs_lost"] else []),
         f"Logs of the ranks: {paths.join(job.directory, paths.LOGS)}",
     ]
+
+
+def _tuned(found: Mapping[str, Any]) -> Iterator[str]:
+    if size := found.get("batch_size"):
+        yield f"batch size found: {size['suggestion']:,} of at most {size['limit']:,}, in {size['seconds']:.1f} s"
+    if rate := found.get("lr"):
+        yield f"learning rate found: {rate['attribute']} = {rate['suggestion']:.4g}, in {rate['seconds']:.1f} s"
 
 
 def _ranks(reports: Reports, rank_bytes: Sequence[int]) -> list[str]:

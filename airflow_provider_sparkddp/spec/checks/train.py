@@ -8,6 +8,7 @@ from typing import Any
 
 from airflow_provider_sparkddp.spec import compat
 from airflow_provider_sparkddp.spec.arguments import UNKNOWN
+from airflow_provider_sparkddp.spec.checks.tune import check_tune
 from airflow_provider_sparkddp.spec.checks.values import OBJECTS, check_json, import_path, one_of, run_dir
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.ports import ports
@@ -19,6 +20,7 @@ def check_train(arguments: dict[str, Any]) -> None:
     run_dir(arguments)
     if "trainer" in arguments:
         arguments["trainer"] = compat.check_trainer(arguments["trainer"] or {})
+    check_tune(arguments)
     if arguments.get("model"):
         import_path("model", arguments["model"])
     if arguments.get("alias") and not ALIAS.match(arguments["alias"]):
