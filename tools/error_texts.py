@@ -34,7 +34,8 @@ TEXTS: dict[str, Explanation] = {
     "SDDP-103": Explanation(
         "A key of `trainer` is not an argument of Lightning's `Trainer`, or it is one that follows from the operator's "
         "own arguments.",
-        "A misspelt name (`max_epoch` for `max_epochs`); `devices` or `num_nodes` inside of `trainer`.",
+        "A misspelt name (`max_epoch` for `max_epochs`); `devices` or `num_nodes` inside of `trainer`; a `save_dir` for a logger, "
+        "whose files lie on the run's storage; a number format that is set twice, as `precision` and as a plugin.",
         "Take the nearest name from the message. Set ranks by the operator's `num_nodes` and `devices`.",
     ),
     "SDDP-104": Explanation(
@@ -337,6 +338,13 @@ TEXTS: dict[str, Explanation] = {
         "`spark_environment` is used outside of a barrier task.",
         "`Trainer` without `num_nodes=environment.world_size()`, with `devices` above 1, or with `strategy='auto'` on one node.",
         "See [barrier code of your own](../how-to/own-barrier-code.md).",
+    ),
+    "SDDP-415": Explanation(
+        "`tune` asks for a learning rate or a batch size, and Lightning's Tuner can't find one for this model. Nothing was trained.",
+        "The module keeps its learning rate under another name than `lr` or `learning_rate`; `configure_optimizers` gives two "
+        "optimizers; the loss diverged within the first steps of the search.",
+        "The message says which. Name the attribute by `tune={'lr': {'attr_name': …}}`, change the bounds of the search, or leave "
+        "`tune` out. See [find a learning rate](../how-to/tune.md).",
     ),
     "SDDP-501": Explanation(
         "There is no whole model in the folder: model.json is missing or changed, or a file that it lists is missing, "

@@ -31,8 +31,8 @@ class SparkDDPTrainOperator(OnSpark):
         features: columns of x, shape (rows, features), in this order. (templated)
         target: column of y, shape (rows,). (templated)
         batch_size: rows a rank and step; the global batch is `batch_size * world_size`. (templated)
-        trainer: arguments of Lightning's Trainer under their own names; callbacks as a list of `{"$import": …, "kwargs": {…}}`.
-            (templated)
+        trainer: arguments of Lightning's Trainer under their own names; callbacks, logger, profiler and plugins as
+            `{"$import": …, "kwargs": {…}}` or a list of such. (templated)
         early_stopping: the metric to watch, such as "val_mae", or the arguments of Lightning's EarlyStopping: `{"monitor": …, "mode":
             "min", "patience": 3, "min_delta": 0, "stopping_threshold": …}`. (templated)
         best_weights: the metric whose best validation gives the model's weights, such as "val_mae" (lower is better), or
@@ -41,6 +41,8 @@ class SparkDDPTrainOperator(OnSpark):
             and a whole epoch of them fails the task. (templated)
         init_from: weights to start from: `export.output`, `train.output`, the path of a stored model or of a `.ckpt` file, or
             `{"path": one of these, "strict": False}` to take what fits. (templated)
+        tune: `{"lr": True, "batch_size": "power"}`, either of the two: found on rank 0 before training, as Lightning's Tuner
+            does, and used. Each may also be a dict of the Tuner's own arguments. (templated)
         threads_per_rank: CPU threads of a rank; default its share of its executor's cores. (templated)
         ranks_per_task: ranks of one Spark task; it divides `num_nodes * devices`. 1: a rank is a task, with one device. `devices`: one
             task a node, whose ranks are processes, each with one of the task's devices. (templated)
@@ -49,7 +51,7 @@ class SparkDDPTrainOperator(OnSpark):
         py_files: files, zips, pure Python wheels, packages and folders of code; export and validation get it without being told
             again. (templated)
         run_dir, cpus_per_rank, executors_timeout: as for PartitionToParquetOperator. (templated)
-        models, datamodule, datamodule_kwargs, loader, checkpoint, tune, max_restarts, storage_conn_id: refused until they are built.
+        models, datamodule, datamodule_kwargs, loader, checkpoint, max_restarts, storage_conn_id: refused until they are built.
 
     Raises:
         SparkDDPError: while the DAG is parsed, with a code of docs/reference/errors.md.
@@ -82,7 +84,7 @@ class SparkDDPTrainOperator(OnSpark):
         datamodule_kwargs: Any = None,
         loader: Any = None,
         checkpoint: Any = None,
-        tune: Any = None,
+        tune: Mapping[str, Any] | None = None,
         threads_per_rank: int | str | None = None,
         port_range: str | None = None,
         ranks_per_task: int | str = 1,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import platform
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
+from airflow_provider_sparkddp.spec.references import import_paths
 
 
 def import_object(path: str, what: str) -> Any:
@@ -38,12 +40,26 @@ def preload(path: str) -> None:
         importlib.import_module(path.partition(":")[0])
 
 
+def require_importable(value: Any, what: str) -> None:
+    """Raises SparkDDPError SDDP-401 for the first {"$import": path} in the value that can't be imported."""
+    for path in import_paths(value):
+        import_object(path, what)
+
+
 def require_package(module: str, wanted_by: str, remedy: str) -> None:
     """Raises SparkDDPError SDDP-311 when an optional package isn't installed where this runs."""
     if importlib.util.find_spec(module) is None:
         raise SparkDDPError(
             "SDDP-311", f"{wanted_by} needs the package {module!r}, and {platform.node()} has none.", remedy
         )
+
+
+def parameters(factory: Any) -> frozenset[str]:
+    """The names of what a class or function takes; none where Python can't tell."""
+    try:
+        return frozenset(inspect.signature(factory).parameters)
+    except (TypeError, ValueError):
+        return frozenset()
 
 
 def build(value: Any, what: str) -> Any:

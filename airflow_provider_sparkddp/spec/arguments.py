@@ -179,6 +179,18 @@ def _any(value: Any) -> Any:
     return value
 
 
+def _switch(value: Any) -> Any:
+    """True or False, a count, or something else than these; None of an empty field."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if is_empty(text):
+        return None
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    return int(text) if text.isdigit() else value
+
+
 CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "int": _int,
     "float": _float,
@@ -191,6 +203,7 @@ CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "dict": _dict,
     "name_or_dict": _name_or_dict,
     "any": _any,
+    "switch": _switch,
 }
 EXPECTED: dict[str, str] = {
     "int": "a whole number",
@@ -204,4 +217,5 @@ EXPECTED: dict[str, str] = {
     "dict": "a dict",
     "name_or_dict": "a name or a dict",
     "any": "a value",
+    "switch": "True, False or a value",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_provider_sparkddp.spec import seams
+from airflow_provider_sparkddp.spec import objects, seams
 from airflow_provider_sparkddp.spec.arguments import UNKNOWN, convert
 from airflow_provider_sparkddp.spec.errors import SparkDDPError, nearest
 
@@ -16,9 +16,9 @@ TRAINER_ARGUMENTS: dict[str, str] = {
     "devices": "any",
     "num_nodes": "int",
     "precision": "any",
-    "logger": "any",
+    "logger": "switch",
     "callbacks": "any",
-    "fast_dev_run": "any",
+    "fast_dev_run": "switch",
     "max_epochs": "int",
     "min_epochs": "int",
     "max_steps": "int",
@@ -43,7 +43,7 @@ TRAINER_ARGUMENTS: dict[str, str] = {
     "benchmark": "bool",
     "inference_mode": "bool",
     "use_distributed_sampler": "bool",
-    "profiler": "any",
+    "profiler": "switch",
     "detect_anomaly": "bool",
     "barebones": "bool",
     "plugins": "any",
@@ -97,16 +97,23 @@ NOT_BUILT: dict[tuple[str, str], str] = {
     ("train", "datamodule_kwargs"): "trains on a data module of your own",
     ("train", "loader"): "sets how Parquet is read ahead and shuffled",
     ("train", "checkpoint"): "keeps checkpoints between tries",
-    ("train", "tune"): "finds the learning rate and batch size before training",
 }
-NOT_BUILT_TRAINER: dict[str, str] = {
-    "logger": "keeps a logger's files on the run's storage",
-    "profiler": "keeps a profiler's report on the run's storage",
-    "plugins": "brings plugins of your own",
-    "enable_checkpointing": "keeps checkpoints between tries",
-    "sync_batchnorm": "synchronises BatchNorm over the ranks",
-    "fast_dev_run": "runs a few batches only (use limit_train_batches, limit_val_batches and max_epochs=1)",
-}
+NOT_BUILT_TRAINER: dict[str, str] = {"enable_checkpointing": "keeps checkpoints between tries"}
+
+# Combinations with sync_batchnorm=True that are refused.
+SYNC_BATCHNORM: tuple[seams.Rule, ...] = (
+    seams.Rule(
+        "torch synchronises BatchNorm on GPUs alone",
+        "Set accelerator='cuda' and a strategy of several ranks, or use a normalisation that needs no batch, such as LayerNorm.",
+        accelerators=("cpu", "mps"),
+    ),
+    seams.Rule(
+        "Lightning ignores it there, without a word",
+        "Call torch.nn.SyncBatchNorm.convert_sync_batchnorm in the module's configure_model, or use ddp.",
+        strategies=("model_parallel",),
+    ),
+    seams.Rule("one rank has nobody to agree with", "Leave it out.", strategies=("single_device",)),
+)
 
 
 def check_not_built(kind: str, arguments: Mapping[str, Any]) -> None:
@@ -150,4 +157,7 @@ def check_trainer(trainer: Mapping[str, Any]) -> dict[str, Any]:
                 f"Leave {name} out.",
             )
     seams.check(converted)
+    objects.check(converted)
+    if converted.get("sync_batchnorm"):
+        seams.check(converted, SYNC_BATCHNORM, "sync_batchnorm=True")
     return converted

@@ -76,6 +76,7 @@ CODES: dict[str, Code] = {
     "SDDP-412": Code("A training_step without a loss"),
     "SDDP-413": Code("A model without an optimizer"),
     "SDDP-414": Code("Ranks that are not Spark's tasks"),
+    "SDDP-415": Code("Tuning that finds nothing"),
     # 5xx: models and validation
     "SDDP-501": Code("An exported file is missing, truncated or foreign"),
     "SDDP-502": Code("A class outside of trusted_modules"),

@@ -72,7 +72,7 @@ ARGUMENTS: dict[str, dict[str, Argument]] = {
         "datamodule_kwargs": Argument("any"),
         "loader": Argument("any"),
         "checkpoint": Argument("any"),
-        "tune": Argument("any"),
+        "tune": Argument("dict"),
         "threads_per_rank": Argument("int", minimum=1),
         "port_range": Argument("str"),
         "ranks_per_task": Argument("int", required=True, minimum=1, default=1),

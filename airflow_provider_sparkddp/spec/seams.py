@@ -6,7 +6,7 @@ the three may also be a user's own, written {"$import": "pkg.mod:Class", "kwargs
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -85,7 +85,7 @@ FORMER: dict[str, dict[str, str]] = {
     },
     "accelerator": {"ddp": "strategy='ddp'", "dp": "strategy='ddp'", "horovod": "strategy='ddp'", "ddp_cpu": "'cpu'"},
 }
-_SHARDED = ("model_parallel", "fsdp", "deepspeed_stage_1", "deepspeed_stage_2", "deepspeed_stage_3")
+SHARDED = ("model_parallel", "fsdp", "deepspeed_stage_1", "deepspeed_stage_2", "deepspeed_stage_3")
 _DEEPSPEED = ("deepspeed_stage_1", "deepspeed_stage_2", "deepspeed_stage_3")
 _HOOKED = ("ddp_fp16_compress", "ddp_bf16_compress", "ddp_powersgd", "ddp_post_localsgd")
 _ENGINES = ("transformer-engine", "transformer-engine-float16")
@@ -158,7 +158,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "sharded parameters are not kept in float64 by Lightning",
         "Use 32-true, or strategy='ddp'.",
-        strategies=_SHARDED,
+        strategies=SHARDED,
         precisions=("64-true",),
     ),
     Rule(
@@ -170,13 +170,13 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "Transformer Engine's layers are not sharded by Lightning",
         "Use bf16-mixed, or strategy='ddp'.",
-        strategies=_SHARDED,
+        strategies=SHARDED,
         precisions=_ENGINES,
     ),
     Rule(
         "bitsandbytes' packed layers are not sharded by Lightning",
         "Use bf16-mixed, or strategy='ddp'.",
-        strategies=_SHARDED,
+        strategies=SHARDED,
         precisions=_QUANTISED,
     ),
 )
@@ -187,13 +187,13 @@ def combinations() -> Iterator[tuple[str, str, str]]:
     yield from product(*VALUES.values())
 
 
-def refusal(accelerator: str, strategy: str, precision: str) -> Rule | None:
+def refusal(accelerator: str, strategy: str, precision: str, rules: Sequence[Rule] = RULES) -> Rule | None:
     """Why the combination is refused; None where it is allowed.
 
     `auto` becomes cuda or cpu when the ranks run: what one of the two refuses is refused then, so it is now.
     """
     hardware = ("cpu", "cuda") if accelerator == "auto" else (accelerator,)
-    return next((rule for rule in RULES for each in hardware if rule.holds(each, strategy, precision)), None)
+    return next((rule for rule in rules for each in hardware if rule.holds(each, strategy, precision)), None)
 
 
 def normal(name: str, value: Any) -> Any:
@@ -212,16 +212,20 @@ def is_own(value: Any) -> bool:
     return isinstance(value, Mapping) and "$import" in value
 
 
-def check(trainer: Mapping[str, Any]) -> None:
-    """Raises SparkDDPError SDDP-104 for values or combinations that are refused."""
+def check(trainer: Mapping[str, Any], rules: Sequence[Rule] = RULES, also: str = "") -> None:
+    """Raises SparkDDPError SDDP-104 for values or combinations that are refused.
+
+    Args:
+        also: what else was set, where the rules are of that.
+    """
     chosen = {name: normal(name, trainer.get(name)) for name in VALUES}
     for name, known in VALUES.items():
         _require_known(name, chosen[name], known)
     if UNKNOWN in chosen.values():
         return
     told = {name: value["$import"] if is_own(value) else value for name, value in chosen.items()}
-    if rule := refusal(**told):
-        raise _refused(told, rule.reason, rule.remedy)
+    if rule := refusal(**told, rules=rules):
+        raise _refused(told, rule.reason, rule.remedy, also)
 
 
 def require_ranks(trainer: Mapping[str, Any], world_size: int) -> None:
@@ -236,8 +240,8 @@ def require_ranks(trainer: Mapping[str, Any], world_size: int) -> None:
         )
 
 
-def _refused(chosen: Mapping[str, Any], reason: str, remedy: str) -> SparkDDPError:
-    named = ", ".join(f"{name}={value!r}" for name, value in chosen.items())
+def _refused(chosen: Mapping[str, Any], reason: str, remedy: str, also: str = "") -> SparkDDPError:
+    named = ", ".join([f"{name}={value!r}" for name, value in chosen.items()] + [also] * bool(also))
     return SparkDDPError("SDDP-104", f"trainer has {named}, which is refused: {reason}.", remedy)
 
 

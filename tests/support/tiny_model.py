@@ -74,6 +74,26 @@ class Raises(Line):
         return super().training_step(batch, batch_idx)
 
 
+class RaisesLater(Line):
+    """Its second epoch fails on every rank."""
+
+    def on_train_epoch_start(self) -> None:
+        if self.current_epoch == 1:
+            raise RuntimeError("a fault in the second epoch")
+
+
+class Begins(Line):
+    """Writes with which weights and random numbers a rank's training begins to a folder; the last beginning is what stays."""
+
+    def __init__(self, folder: str, num_features: int = 2, learning_rate: float = 0.1) -> None:
+        super().__init__(num_features, learning_rate)
+        self.folder = folder
+
+    def on_train_start(self) -> None:
+        begins = {"weights": self.layer.weight.detach().clone(), "random": torch.get_rng_state()}
+        torch.save(begins, f"{self.folder}/rank-{self.global_rank}.pt")
+
+
 class Waits(Line):
     """Rank 0 says through a named pipe that it trains, then all go on slowly: for tests that kill."""
 

@@ -27,7 +27,8 @@ def run(spark: Any, job: Job, still_wanted: Callable[[], None]) -> Outcome:
     """Check what can be checked in seconds, then launch the ranks.
 
     Raises:
-        SparkDDPError: codes 101, 104, 202 to 209, 213, 302, 303, 307, 501 and 506, and 311, 312, 401 to 413 and 503 from a rank.
+        SparkDDPError: codes 101, 104, 202 to 209, 213, 302, 303, 307, 501 and 506, and 103, 311, 312, 401 to 415 and 503 from a
+            rank.
     """
     with lease(job.settings["manifest"], job.nonce, job.label):
         return _run(spark, job, still_wanted)
@@ -92,8 +93,19 @@ def _require_target(manifest: Manifest, name: str) -> None:
 
 
 def _rank_settings(job: Job, of_ranks: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("port_range", "manifest", "model", "model_kwargs", "alias", "features", "target", "batch_size", "trainer")
     guards = ("early_stopping", "best_weights", "on_nan")
+    names = (
+        "port_range",
+        "manifest",
+        "model",
+        "model_kwargs",
+        "alias",
+        "features",
+        "target",
+        "batch_size",
+        "trainer",
+        "tune",
+    )
     return {
         **{name: job.settings[name] for name in (*names, *guards)},
         **of_ranks,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from airflow_provider_sparkddp.runtime.jobs.outcome import table
@@ -27,6 +27,10 @@ _NOT_OF_RANKS = (
     "best",
     "skipped_steps",
     "init_from",
+    "batch_size",
+    "tune",
+    "loggers",
+    "logs_lost",
 )
 
 
@@ -41,8 +45,9 @@ def values(job: Job, reports: Reports, of_ranks: Mapping[str, Any]) -> dict[str,
         "epochs": first["epochs"],
         "losses": [entry["loss"] for entry in history][-VALUES_OF_EPOCHS:],
         "world_size": world_size,
-        "batch_size": job.settings["batch_size"],
-        "global_batch_size": job.settings["batch_size"] * world_size,
+        "batch_size": first["batch_size"],
+        "global_batch_size": first["batch_size"] * world_size,
+        **{name: first[name] for name in ("tune", "loggers", "logs_lost") if first[name]},
         "rows_per_second": history[-1]["rows_per_second"] if history else None,
         "data_wait": max(report["data_wait"] for report in reports),
         "memory_bytes": max(report["memory_bytes"] for report in reports),
@@ -70,6 +75,7 @@ def report(job: Job, reports: Reports) -> dict[str, Any]:
         **_found(first),
         "epochs": first["history"],
         "history": first["logged"],
+        "tune": first["tune"],
         "logs": paths.join(job.directory, paths.LOGS),
     }
 
@@ -95,7 +101,7 @@ def _slow(reports: Reports) -> list[SlowRank]:
 
 
 def summary(job: Job, reports: Reports, of_ranks: Mapping[str, Any]) -> list[str]:
-    first, world_size, batch = reports[0], of_ranks["world_size"], job.settings["batch_size"]
+    first, world_size, batch = reports[0], of_ranks["world_size"], reports[0]["batch_size"]
     # What a model logs as its loss is the loss that stands there already.
     names = sorted({name for entry in first["history"] for name in entry["metrics"]} - {"loss"})
     epochs = [
@@ -106,13 +112,23 @@ def summary(job: Job, reports: Reports, of_ranks: Mapping[str, Any]) -> list[str
         f"{world_size} ranks, {first['strategy']}, {first['precision']}, batch {batch:,} a rank, "
         f"{batch * world_size:,} in all",
         *start.summary(first.get("init_from", {})),
+        *_tuned(first["tune"]),
         *_ranks(reports, of_ranks["rank_bytes"]),
         *table(["epoch", "loss", *names, "rows/s"], epochs),
         *_steered(first),
         *(f"rank {slow.rank} on {reports[slow.rank]['host']} is {slow}" for slow in _slow(reports)[:VALUES_OF_SLOW]),
         *_lost(reports),
+        *(f"{label}: {uri or 'no files of its own'}" for label, uri in first["loggers"].items()),
+        *([f"not all of these files are there: {first['logs_lost']}"] if first["logs_lost"] else []),
         f"Logs of the ranks: {paths.join(job.directory, paths.LOGS)}",
     ]
+
+
+def _tuned(found: Mapping[str, Any]) -> Iterator[str]:
+    if size := found.get("batch_size"):
+        yield f"batch size found: {size['suggestion']:,} of at most {size['limit']:,}, in {size['seconds']:.1f} s"
+    if rate := found.get("lr"):
+        yield f"learning rate found: {rate['attribute']} = {rate['suggestion']:.4g}, in {rate['seconds']:.1f} s"
 
 
 def _ranks(reports: Reports, rank_bytes: Sequence[int]) -> list[str]:

@@ -42,7 +42,7 @@ def spark_environment(
     """
     package, context = _package(trainer), _barrier_context()
     cpus = max(1, int(context.cpus()))
-    info, store = meet(context, Cores(per_executor=cpus, per_rank=cpus, threads_per_rank=threads))
+    info, store = meet(context, Cores(per_executor=cpus, per_task=cpus, threads_per_rank=threads))
     with isolated(rank_environment(info), info.threads), process_group(info, store, backend or _backend(info), timeout):
         environment = barrier_environment(package, info)
         yield environment

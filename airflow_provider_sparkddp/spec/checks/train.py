@@ -9,6 +9,7 @@ from typing import Any
 from airflow_provider_sparkddp.spec import compat
 from airflow_provider_sparkddp.spec.arguments import UNKNOWN, convert
 from airflow_provider_sparkddp.spec.checks.start import check_init_from
+from airflow_provider_sparkddp.spec.checks.tune import check_tune
 from airflow_provider_sparkddp.spec.checks.values import OBJECTS, check_json, import_path, one_of, run_dir
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.ports import ports
@@ -39,6 +40,7 @@ def check_train(arguments: dict[str, Any]) -> None:
         arguments["trainer"] = compat.check_trainer(arguments["trainer"] or {})
     if "init_from" in arguments:
         arguments["init_from"] = check_init_from(arguments["init_from"])
+    check_tune(arguments)
     if arguments.get("model"):
         import_path("model", arguments["model"])
     if arguments.get("alias") and not ALIAS.match(arguments["alias"]):

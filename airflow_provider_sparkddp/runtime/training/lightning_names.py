@@ -1,0 +1,30 @@
+"""The two names of one Lightning: what a user wrote for one package, for a model of the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+# Package of the Trainer -> beginnings of import paths that name the other one -> its own.
+_OTHER = {
+    "pytorch_lightning": {"lightning.pytorch": "pytorch_lightning", "lightning.fabric": "lightning_fabric"},
+    "lightning.pytorch": {"pytorch_lightning": "lightning.pytorch", "lightning_fabric": "lightning.fabric"},
+}
+
+
+def of_package(package: str, value: Any) -> Any:
+    """Plain data with each {"$import": path} of the other Lightning package as the same object of this one.
+
+    Args:
+        package: the Trainer's, `pytorch_lightning` or `lightning.pytorch`.
+    """
+    if isinstance(value, Mapping):
+        return {key: _path(package, v) if key == "$import" else of_package(package, v) for key, v in value.items()}
+    return [of_package(package, inner) for inner in value] if isinstance(value, list) else value
+
+
+def _path(package: str, path: str) -> str:
+    for other, own in _OTHER[package].items():
+        if path.startswith((f"{other}.", f"{other}:")):
+            return own + path.removeprefix(other)
+    return path
