@@ -152,7 +152,7 @@ def test_a_job_is_replayed_without_airflow(manifest: str, tmp_path: Path) -> Non
     ]
     ran = subprocess.run([*command, "--master", "local[2]"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "2 ranks, 32-true" in ran.stdout
+    assert "2 ranks, ddp, 32-true" in ran.stdout
     results = list(tmp_path.rglob("replay-*/result.json"))
     assert len(results) == 1
     assert json.loads(results[0].read_text())["body"]["failure"] is None

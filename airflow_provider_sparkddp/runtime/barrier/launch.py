@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -64,8 +65,6 @@ def _task(batches: Iterator[Any], work: Launch) -> Iterator[Any]:
     import pyarrow
     from pyspark import BarrierTaskContext
 
-    for _ in batches:
-        pass
     context = BarrierTaskContext.get()
     first = context.partitionId() * work.ranks_per_task
     several = work.ranks_per_task > 1
@@ -76,12 +75,17 @@ def _task(batches: Iterator[Any], work: Launch) -> Iterator[Any]:
         raise
     ranks = pyarrow.array(range(first, first + len(reports)), pyarrow.int64())
     yield pyarrow.RecordBatch.from_pydict({"rank": ranks, "report": [json.dumps(each) for each in reports]})
+    # Spark gives a Python worker to the next job only when it read all of its input.
+    if not holds_cuda():
+        for _ in batches:
+            continue
 
 
 def _only_rank(context: Any, work: Launch) -> dict[str, Any]:
     # Importing torch takes longer than the exchange, which mostly waits.
-    threading.Thread(target=preload, args=[work.function], daemon=True).start()
-    info, store = meet(context, work.cores, work.ports)
+    preloading = threading.Thread(target=preload, args=[work.function], daemon=True)
+    preloading.start()
+    info, store = meet(context, work.cores, work.ports, before_torch=preloading.join)
     report: dict[str, Any] = import_object(work.function, "rank function")(info, store, work.settings)
     return report
 
@@ -95,3 +99,9 @@ def _several_ranks(context: Any, work: Launch) -> list[dict[str, Any]]:
         reports = run_all(ranks, infos, {"settings": work.settings, "failures": work.failures})
         del store
     return reports
+
+
+def holds_cuda() -> bool:
+    """Whether this process holds memory of a GPU, which only its end gives back."""
+    torch = sys.modules.get("torch")
+    return torch is not None and bool(torch.cuda.is_initialized())

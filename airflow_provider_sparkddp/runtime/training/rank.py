@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import tempfile
 import time
 import warnings
@@ -11,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pytorch_lightning
 import torch
 
 from airflow_provider_sparkddp.runtime.barrier.network import stray_ports
@@ -81,7 +81,7 @@ def train_rank(info: RankInfo, store: Any, settings: dict[str, Any]) -> dict[str
 def _train(info: RankInfo, store: Any, settings: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
     arguments, started = settings["trainer"], time.monotonic()
     manifest = read_manifest(settings["manifest"])
-    importlib.import_module("pytorch_lightning").seed_everything(manifest.seed, verbose=False)
+    pytorch_lightning.seed_everything(manifest.seed, verbose=False)
     module, kwargs = construct(settings["model"], settings["model_kwargs"])
     quiet_lightning()
     if settings.get("port_range") and (stray := stray_ports(ports(settings["port_range"]))):

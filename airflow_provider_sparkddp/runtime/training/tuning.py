@@ -67,13 +67,21 @@ def found(tuning: Tuning, asked: Mapping[str, Any], store: Any) -> dict[str, Any
         store: where the ranks met.
 
     Raises:
-        SparkDDPError: SDDP-103 where one rank can't hold the model, SDDP-415 on rank 0 when nothing is found.
+        SparkDDPError: SDDP-103 where rank 0 has no whole model to search with, SDDP-415 on rank 0 when nothing is found.
     """
     if tuning.seams.sharded:
         raise SparkDDPError(
             "SDDP-103",
             "tune is set with a sharded strategy: one rank couldn't hold the whole model.",
             "Leave tune out.",
+        )
+    if "configure_model" in vars(tuning.module):
+        # start.begin put it there: a copy would load the weights into the training's own layers.
+        raise SparkDDPError(
+            "SDDP-103",
+            f"tune and init_from are set, and {type(tuning.module).__name__} has a configure_model: it has no weights to search with "
+            "before the training starts.",
+            "Build the layers in __init__, or set one of the two.",
         )
     if "lr" in asked:
         attribute(tuning, asked["lr"].get("attr_name"))

@@ -11,11 +11,12 @@ import torch.distributed as dist
 
 from airflow_provider_sparkddp.runtime.barrier.rank_info import RankInfo
 from airflow_provider_sparkddp.runtime.data.dataset import RankLoader
+from airflow_provider_sparkddp.runtime.training import start
 from airflow_provider_sparkddp.runtime.training.trainer import Seams
 from airflow_provider_sparkddp.runtime.training.tuning import POINTS, Tuning, found, use
 from tests.support import other_model
 from tests.support.refusals import refused
-from tests.support.tiny_model import Line
+from tests.support.tiny_model import Late, Line
 
 FIRST = RankInfo(0, 3, 0, 1, 0, "127.0.0.1", "127.0.0.1", 29500, (), 1, "lo")
 ROWS, FEWEST, BATCH_SIZE = 300, 290, 20
@@ -112,6 +113,13 @@ def test_the_rate_is_searched_with_the_batch_size_that_was_found() -> None:
 def test_what_cannot_be_found_says_what_to_do(module: str, asked: dict[str, Any], words: str) -> None:
     with refused("SDDP-415", words):
         found(tuning(globals()[module]()), {"lr": asked}, dist.HashStore())
+
+
+def test_weights_that_come_when_the_training_starts_are_none_to_search_with() -> None:
+    module = Late()
+    start.begin(module, {"path": "file:///m", "sha256": "", "alias": "m", "warnings": []}, torch.float32)
+    with refused("SDDP-103", "tune and init_from are set, and Late has a configure_model"):
+        found(tuning(module), {"lr": {}}, dist.HashStore())
 
 
 def test_objects_among_the_hyperparameters_do_no_harm() -> None:
