@@ -5,10 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import random
+import signal
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 # Lightning tells of hardware and products at INFO, on every rank; our own lines say what matters.
@@ -24,31 +27,78 @@ def quiet_lightning() -> None:
 @contextmanager
 def isolated(environment: Mapping[str, str], threads: int) -> Iterator[None]:
     """Run with these environment variables and CPU threads; afterwards the process is as it was before."""
-    import numpy as np
     import torch
 
-    # Lightning keeps the process's rank as an attribute of this function.
-    from lightning_utilities.core.rank_zero import rank_zero_only
-
-    lightnings_rank: Any = rank_zero_only
-    before_environment, before_hook = dict(os.environ), sys.excepthook
-    before_threads, before_random = torch.get_num_threads(), random.getstate()
-    before_numpy, before_torch = np.random.get_state(), torch.get_rng_state()
-    before_deterministic = torch.are_deterministic_algorithms_enabled()
-    before_rank = getattr(lightnings_rank, "rank", 0)
+    put_back = [*_of_process(), *_of_numbers(), _of_logging(), _of_lightning()]
     os.environ.update(environment)
     torch.set_num_threads(threads)
     try:
         with warnings.catch_warnings():
             yield
     finally:
+        for restore in put_back:
+            restore()
+
+
+def _of_process() -> Iterator[Callable[[], None]]:
+    environment, hook, folder = dict(os.environ), sys.excepthook, Path.cwd()
+    handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
+
+    def restore() -> None:
         os.environ.clear()
-        os.environ.update(before_environment)
-        sys.excepthook = before_hook
-        torch.set_num_threads(before_threads)
-        random.setstate(before_random)
-        np.random.set_state(before_numpy)
-        torch.set_rng_state(before_torch)
-        torch.use_deterministic_algorithms(before_deterministic)
-        # Lightning sets it once, when it is imported, and needs it ever after.
-        lightnings_rank.rank = before_rank
+        os.environ.update(environment)
+        sys.excepthook = hook
+        os.chdir(folder)
+
+    def restore_signals() -> None:
+        # Only the main thread may set one; a handler that isn't Python's own is read as None.
+        for number, handler in handlers.items():
+            if handler is not None and signal.getsignal(number) != handler:
+                signal.signal(number, handler)
+
+    yield from (restore, restore_signals)
+
+
+def _of_numbers() -> Iterator[Callable[[], None]]:
+    """Random streams, and what decides how torch computes."""
+    import numpy as np
+    import torch
+
+    yield partial(random.setstate, random.getstate())
+    yield partial(np.random.set_state, np.random.get_state())
+    yield partial(torch.set_rng_state, torch.get_rng_state())
+    yield partial(torch.set_num_threads, torch.get_num_threads())
+    yield partial(torch.set_default_dtype, torch.get_default_dtype())
+    yield partial(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision())
+    yield partial(setattr, torch.backends.cudnn, "benchmark", torch.backends.cudnn.benchmark)
+    yield partial(setattr, torch.backends.cudnn, "deterministic", torch.backends.cudnn.deterministic)
+    yield partial(_set_deterministic, torch.are_deterministic_algorithms_enabled())
+
+
+def _set_deterministic(wanted: bool) -> None:
+    import torch
+
+    # Setting it imports torch's compiler, which takes seconds.
+    if torch.are_deterministic_algorithms_enabled() != wanted:
+        torch.use_deterministic_algorithms(wanted)
+
+
+def _of_logging() -> Callable[[], None]:
+    known = [each for each in logging.root.manager.loggerDict.values() if isinstance(each, logging.Logger)]
+    before = [(each, each.level, list(each.handlers), each.propagate) for each in (logging.root, *known)]
+
+    def restore() -> None:
+        for each, level, handlers, propagate in before:
+            each.setLevel(level)
+            each.handlers[:] = handlers
+            each.propagate = propagate
+
+    return restore
+
+
+def _of_lightning() -> Callable[[], None]:
+    # Lightning keeps the process's rank as an attribute of this function: set once, when it is imported, and needed ever after.
+    from lightning_utilities.core.rank_zero import rank_zero_only
+
+    kept: Any = rank_zero_only
+    return partial(setattr, kept, "rank", getattr(kept, "rank", 0))
