@@ -41,7 +41,7 @@ def line() -> Any:
     import pytorch_lightning
     import torch
 
-    class Line(pytorch_lightning.LightningModule):  # type: ignore[misc]  # it has no types
+    class Line(pytorch_lightning.LightningModule):  # type: ignore[misc]  # imported here, it has no type
         def __init__(self) -> None:
             super().__init__()
             self.layer = torch.nn.Linear(2, 1)

@@ -108,7 +108,8 @@ def spark_conf(
     wants_gpu = kind == jobs.TRAIN and (settings.get("trainer") or {}).get("accelerator") in ("cuda", "gpu")
     if wants_gpu and not master.startswith("local"):
         ours["spark.task.resource.gpu.amount"] = str(ranks)
-        ours["spark.executor.resource.gpu.amount"] = str(settings.get("devices") or 1)
+        # An executor holds whole tasks.
+        ours["spark.executor.resource.gpu.amount"] = str(max(settings.get("devices") or 1, ranks))
     return {**ours, **{str(key): _text(value) for key, value in (conf or {}).items()}}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,6 @@ def test_two_tasks_of_two_ranks_agree(local_spark: Any, tmp_path: Path) -> None:
     ("function", "code", "told"),
     [
         ("rank_one_raises", "SDDP-404", "rank 1 on .*the shoe is on the wrong foot"),
-        ("rank_one_is_killed", "SDDP-405", r"rank 1 on .* signal 9 \(SIGKILL\)"),
         ("exits", "SDDP-405", "rank 3 on .* exit status 7"),
         ("nowhere", "SDDP-401", "rank_functions:nowhere"),
     ],
@@ -38,6 +38,19 @@ def test_a_rank_that_fails_is_the_one_that_is_told(
     with pytest.raises(SparkDDPError, match=told) as caught:
         run(local_spark, function, tmp_path, ranks_per_task=2)
     assert caught.value.code == code
+
+
+def test_a_rank_that_is_killed_is_told_and_not_the_peer_that_lost_it(local_spark: Any, tmp_path: Path) -> None:
+    # In one task: of two, the other's may be the first that Spark hears of.
+    with pytest.raises(SparkDDPError, match=r"rank 1 on .* signal 9 \(SIGKILL\)") as caught:
+        run(local_spark, "rank_one_is_killed", tmp_path, world_size=2, ranks_per_task=2)
+    assert (caught.value.code, caught.value.retry) == ("SDDP-405", True)
+
+
+def test_a_process_that_a_rank_leaves_behind_holds_nothing_up(local_spark: Any, tmp_path: Path) -> None:
+    reports = run(local_spark, "leaves_a_process_behind", tmp_path, world_size=2, ranks_per_task=2)
+    for report in reports:
+        os.kill(report["left"], signal.SIGKILL)
 
 
 def test_no_rank_outlives_its_task(local_spark: Any, tmp_path: Path) -> None:

@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_sparkddp.runtime.jobs import train
 from airflow_provider_sparkddp.runtime.jobs.cluster import require_slots
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
+from airflow_provider_sparkddp.spec.jobs import Job
 from tests.spark.conftest import start_session, stop_session
+from tests.support import jobs, walk
 from tests.support.barrier import check_ranks, run
 from tests.support.spark_cluster import Cluster, Worker, cluster
 
@@ -28,13 +31,26 @@ def test_a_node_s_devices_are_dealt_to_its_ranks(gpu_cluster: Cluster, tmp_path:
             run(spark, "all_reduce_where_devices_are_set", tmp_path / "set", ranks_per_task=2, devices="7")
         with pytest.raises(SparkDDPError, match=r"ranks_per_task=3, and Spark gave the task 2 GPUs") as caught:
             run(spark, "all_reduce", tmp_path / "three", world_size=6, ranks_per_task=3)
+        with pytest.raises(SparkDDPError, match="CUDA_VISIBLE_DEVICES is '7'"):
+            run(spark, "all_reduce_where_devices_are_set", tmp_path / "set", ranks_per_task=2)
+        trained = train.run(spark, _job(tmp_path / "trained"), jobs.wanted).values
     finally:
         stop_session(spark)
     check_ranks(reports)
+    assert trained["world_size"] == 4
+    assert trained["losses"][-1] < 0.5 * trained["losses"][0]
     assert [r["threads"] for r in reports] == [1, 1, 1, 1]
     pairs = [{r["gpus"] for r in reports[:2]}, {r["gpus"] for r in reports[2:]}]
     assert sorted(map(sorted, pairs)) == [["0", "1"], ["2", "3"]], "a task's ranks have its worker's addresses"
     assert caught.value.code == "SDDP-307"
+
+
+def _job(folder: Path) -> Job:
+    """The addresses are no real GPUs, so it trains on the CPU, in tasks of two ranks."""
+    given = {"model": f"{walk.MODELS}:Line", "features": ["a", "b"], "target": "y", "ranks_per_task": 2}
+    trainer = {"max_epochs": walk.EPOCHS, "accelerator": "cpu"}
+    manifest = walk.line_manifest(folder / "data")
+    return jobs.job("train", folder, partitions=manifest, num_nodes=2, devices=2, trainer=trainer, **given)
 
 
 def test_more_gpus_than_any_worker_offers(gpu_cluster: Cluster) -> None:

@@ -1,4 +1,4 @@
-"""What a training leaves in a Python worker that Spark gives to the next job."""
+"""Two trainings in one Spark session: the second finds the Python worker as the first one did."""
 
 from __future__ import annotations
 

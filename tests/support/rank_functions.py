@@ -47,7 +47,7 @@ def all_reduce(info: RankInfo, store: Any, settings: dict[str, Any]) -> dict[str
 
 def all_reduce_where_devices_are_set(info: RankInfo, store: Any, settings: dict[str, Any]) -> dict[str, Any]:
     """As on an executor whose own environment names GPUs."""
-    os.environ["CUDA_VISIBLE_DEVICES"] = settings["devices"]
+    os.environ["CUDA_VISIBLE_DEVICES"] = "7"
     return all_reduce(info, store, settings)
 
 
@@ -120,6 +120,15 @@ def as_after_cuda(info: RankInfo, store: Any, settings: dict[str, Any]) -> dict[
     """torch says what it says once CUDA was used; that it is so of a real GPU is tests/gpu's to show."""
     torch.cuda._initialized = True
     return {"pid": os.getpid()}
+
+
+def leaves_a_process_behind(info: RankInfo, store: Any, settings: dict[str, Any]) -> dict[str, Any]:
+    """A forked process has all that the rank has open."""
+    left = os.fork()
+    if left == 0:
+        signal.pause()
+        os._exit(0)
+    return {"left": left}
 
 
 def train_and_look(info: RankInfo, store: Any, settings: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from airflow_provider_sparkddp import storage
+from airflow_provider_sparkddp.runtime.barrier.versions import unfit_worker
 from airflow_provider_sparkddp.spec import paths, wire
 from airflow_provider_sparkddp.spec.errors import Failure, SparkDDPError
 
@@ -63,7 +64,7 @@ def cause(error: Exception, folder: str) -> SparkDDPError:
                 found.append(wire.unpack("failure", storage.read_text(where), where))
     own = [body for body in found if not body["secondary"]]
     if not own:
-        return _lost(error, found)
+        return unfit_worker(error) or _lost(error, found)
     first = min(own, key=lambda body: float(body["time"]))
     origin = _origin(first)
     if first["failure"]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from airflow_provider_sparkddp.runtime.barrier.failures import cause, leave_failure
 from airflow_provider_sparkddp.runtime.barrier.local_ranks import local_ranks, run_all
-from airflow_provider_sparkddp.runtime.barrier.rendezvous import Cores, exchange, meet, ranks_of, serve
+from airflow_provider_sparkddp.runtime.barrier.rendezvous import Cores, enter, exchange, ranks_of, serve
 from airflow_provider_sparkddp.runtime.imports import import_object, preload
 
 
@@ -75,17 +75,26 @@ def _task(batches: Iterator[Any], work: Launch) -> Iterator[Any]:
         raise
     ranks = pyarrow.array(range(first, first + len(reports)), pyarrow.int64())
     yield pyarrow.RecordBatch.from_pydict({"rank": ranks, "report": [json.dumps(each) for each in reports]})
-    # Spark gives a Python worker to the next job only when it read all of its input.
-    if not holds_cuda():
+    # Spark gives a Python worker to another task only when it has read all of its input; the others end, and nothing fails.
+    if not _holds_cuda():
         for _ in batches:
-            continue
+            pass
+
+
+def _holds_cuda() -> bool:
+    """Whether this process has used CUDA: only its end gives all of a GPU's memory back."""
+    torch = sys.modules.get("torch")
+    return torch is not None and bool(torch.cuda.is_initialized())
 
 
 def _only_rank(context: Any, work: Launch) -> dict[str, Any]:
     # Importing torch takes longer than the exchange, which mostly waits.
-    preloading = threading.Thread(target=preload, args=[work.function], daemon=True)
-    preloading.start()
-    info, store = meet(context, work.cores, work.ports, before_torch=preloading.join)
+    loading = threading.Thread(target=preload, args=[work.function], daemon=True)
+    loading.start()
+    met = exchange(context, work.ports)
+    # Of two threads that import the same packages at once, each may see half of one: Python breaks their deadlock so.
+    loading.join()
+    info, store = enter(met, work.cores)
     report: dict[str, Any] = import_object(work.function, "rank function")(info, store, work.settings)
     return report
 

@@ -1,6 +1,6 @@
 """One of several ranks of a Spark task, as a process: `python -m … FUNCTION RESULTS`, the rest on standard input.
 
-FUNCTION is an import path, RESULTS the number of the pipe for the report. Standard input stays open as long as the task lives.
+FUNCTION is an import path, RESULTS the number of the open file for the report. Standard input stays open as long as the task lives.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from typing import Any
 
 from airflow_provider_sparkddp.runtime.barrier.failures import leave_failure
@@ -32,9 +33,10 @@ def main() -> int:
         report = _run(function, info, told["settings"])
     except BaseException as error:
         leave_failure(told["failures"], info.rank, error)
-        raise
-    with os.fdopen(results, "wb") as pipe:
-        pipe.write(json.dumps(report).encode())
+        traceback.print_exc()
+        return 1
+    with os.fdopen(results, "wb") as file:
+        file.write(json.dumps(report).encode())
     return 0
 
 
@@ -62,4 +64,8 @@ def _end_with_the_task() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # As Spark's Python workers end: without waiting for threads that a library left.
+    os._exit(status)

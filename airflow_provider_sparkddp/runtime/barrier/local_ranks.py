@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-import queue
 import signal
 import subprocess
 import sys
-import threading
+import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import IO, Any
 
 from airflow_provider_sparkddp.runtime.barrier.rank_info import RankInfo
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 
+POLL_SECONDS = 0.05
 MODULE = "airflow_provider_sparkddp.runtime.barrier.local_rank"
 
 
@@ -25,17 +26,17 @@ class LocalRank:
     """A process that waits on its standard input for what to do, and then does it as one rank.
 
     Attributes:
-        report: its result, once it is there: one line of JSON.
+        results: a file without a name for its report. A pipe would not end while a process that the rank left behind holds it.
     """
 
     process: subprocess.Popen[bytes]
-    results: Any
-    report: bytes = b""
+    results: IO[bytes]
 
-    def wait(self) -> int:
-        """Until it ends; its exit status. A process that dies closes the pipe of its results."""
-        self.report = self.results.read()
-        return self.process.wait()
+    def report(self) -> dict[str, Any]:
+        """What it left before it ended with status 0."""
+        self.results.seek(0)
+        found: dict[str, Any] = json.loads(self.results.read())
+        return found
 
 
 @contextmanager
@@ -60,15 +61,12 @@ def local_ranks(function: str, count: int) -> Iterator[list[LocalRank]]:
 
 
 def _start(function: str) -> LocalRank:
-    read, write = os.pipe()
+    results = tempfile.TemporaryFile()  # noqa: SIM115  # closed by local_ranks
     # What Spark put on this process's path, such as py_files, is not in its environment.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    command = [sys.executable, "-m", MODULE, function, str(write)]
-    try:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, pass_fds=(write,))
-    finally:
-        os.close(write)
-    return LocalRank(process, os.fdopen(read, "rb"))
+    command = [sys.executable, "-m", MODULE, function, str(results.fileno())]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, pass_fds=(results.fileno(),))
+    return LocalRank(process, results)
 
 
 def run_all(ranks: Sequence[LocalRank], infos: Sequence[RankInfo], rest: dict[str, Any]) -> list[dict[str, Any]]:
@@ -88,14 +86,16 @@ def run_all(ranks: Sequence[LocalRank], infos: Sequence[RankInfo], rest: dict[st
             each.process.stdin.flush()
         except BrokenPipeError:
             continue
-    ended: queue.Queue[tuple[RankInfo, int]] = queue.Queue()
-    for each, info in zip(ranks, infos, strict=True):
-        threading.Thread(target=lambda e=each, i=info: ended.put((i, e.wait())), daemon=True).start()
-    for _ in ranks:
-        info, status = ended.get()
-        if status != 0:
+    while True:
+        time.sleep(POLL_SECONDS)
+        statuses = [each.process.poll() for each in ranks]
+        failed = [(status, info) for status, info in zip(statuses, infos, strict=True) if status]
+        if failed:
+            # One that was killed, if any: what its peers raise then is only that they lost it.
+            status, info = min(failed, key=lambda each: each[0])
             raise _lost(info, status)
-    return [json.loads(each.report) for each in ranks]
+        if None not in statuses:
+            return [each.report() for each in ranks]
 
 
 def _lost(info: RankInfo, status: int) -> SparkDDPError:

@@ -67,7 +67,11 @@ def meet(
     Raises:
         SparkDDPError: SDDP-311 when the tasks' packages differ or one is missing, SDDP-312 when all of the ports are taken.
     """
-    met = exchange(context, ports)
+    return enter(exchange(context, ports), cores)
+
+
+def enter(met: Met, cores: Cores) -> tuple[RankInfo, Any]:
+    """The second half of `meet`, which imports torch."""
     (info,) = ranks_of(met, cores, 1)
     if before_torch:
         before_torch()

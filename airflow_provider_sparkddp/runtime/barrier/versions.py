@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 
@@ -11,6 +12,12 @@ from airflow_provider_sparkddp.spec.errors import SparkDDPError
 NEEDED = ("torch", "pytorch-lightning", "numpy", "pyarrow", "safetensors")
 # Ranks that differ in these may compute different things, or not understand one another.
 SAME = ("python", "torch", "pytorch-lightning", "lightning")
+# In words of Spark's, where a Python worker could not even begin with its task.
+_UNFIT = re.compile(r"\[PYTHON_VERSION_MISMATCH\][^\n]*|ModuleNotFoundError: [^\n]*")
+_REMEDY = (
+    "Install the same packages on all executors (airflow-provider-sparkddp[cluster]), or send a packed environment with "
+    "archives."
+)
 
 
 def versions() -> dict[str, str]:
@@ -46,5 +53,11 @@ def require_same(hosts: Sequence[str], found: Sequence[Mapping[str, str]]) -> No
     raise SparkDDPError(
         "SDDP-311",
         f"the executors {told} ({'; '.join(sorted(lines))})",
-        "Install the same packages on all executors (airflow-provider-sparkddp[cluster]), or send a packed environment with archives.",
+        _REMEDY,
     )
+
+
+def unfit_worker(error: Exception) -> SparkDDPError | None:
+    """A Python worker of another Python than the driver's, or without a package that each task needs; None of any other error."""
+    found = _UNFIT.search(str(error))
+    return SparkDDPError("SDDP-311", f"a Python worker could not begin: {found.group()}", _REMEDY) if found else None

@@ -93,6 +93,8 @@ def test_a_task_of_several_ranks_has_the_cores_and_gpus_of_all() -> None:
     assert amounts["spark.task.resource.gpu.amount"] == "4"
     assert amounts["spark.executor.resource.gpu.amount"] == "8"
     assert conf(ranks_per_task=2)["spark.task.cpus"] == "2"
+    across = conf(num_nodes=4, devices=1, ranks_per_task=2, trainer={"accelerator": "cuda"})
+    assert across["spark.executor.resource.gpu.amount"] == "2", "an executor must hold a whole task"
 
 
 def test_a_range_of_ports_is_sparks_too_unless_the_user_says_otherwise() -> None:

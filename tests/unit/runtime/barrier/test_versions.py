@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from airflow_provider_sparkddp.runtime.barrier.versions import NEEDED, SAME, require_same, versions
+from airflow_provider_sparkddp.runtime.barrier.versions import NEEDED, SAME, require_same, unfit_worker, versions
 from tests.support.refusals import refused
 
 HOSTS = ["host-a", "host-b", "host-c"]
@@ -43,3 +43,17 @@ def test_a_missing_package_is_refused_by_name(name: str) -> None:
 @pytest.mark.parametrize("differs", [{"numpy": "1.0"}, {"pyarrow": "1.0"}, {"safetensors": "0.1"}])
 def test_what_may_differ_does(differs: dict[str, Any]) -> None:
     require_same(HOSTS[:2], [versions(), versions() | differs])
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.12 than that in driver: 3.11",
+        "ModuleNotFoundError: No module named 'pyarrow'",
+    ],
+)
+def test_a_python_worker_that_could_not_begin_is_told_in_sparks_words(said: str) -> None:
+    found = unfit_worker(RuntimeError(f"Job aborted\n  Traceback:\n{said}\n\tat java"))
+    assert found is not None and found.code == "SDDP-311"
+    assert said in found.message and "java" not in found.message
+    assert unfit_worker(RuntimeError("executor lost")) is None
