@@ -68,6 +68,7 @@ def answers(port: int) -> bool:
 
 
 @pytest.mark.hosts
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_two_hosts_train_through_the_range_alone(behind_firewalls: Any, tmp_path: Path) -> None:
     manifest = walk.line_manifest(tmp_path / "data")

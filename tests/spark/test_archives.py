@@ -79,6 +79,7 @@ def execute(dags: Path, folder: Path, manifest: str, **arguments: Any) -> dict[s
     return train.execute(context)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_the_ranks_run_in_the_packed_environment(
     gpu_cluster: Cluster, dags: Path, manifest: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -27,8 +27,6 @@ def test_a_node_s_devices_are_dealt_to_its_ranks(gpu_cluster: Cluster, tmp_path:
     try:
         require_slots(spark, 4, 60, ranks_per_task=2)
         reports = run(spark, "all_reduce", tmp_path, ranks_per_task=2)
-        with pytest.raises(SparkDDPError, match="CUDA_VISIBLE_DEVICES is '7'"):
-            run(spark, "all_reduce_where_devices_are_set", tmp_path / "set", ranks_per_task=2, devices="7")
         with pytest.raises(SparkDDPError, match=r"ranks_per_task=3, and Spark gave the task 2 GPUs") as caught:
             run(spark, "all_reduce", tmp_path / "three", world_size=6, ranks_per_task=3)
         with pytest.raises(SparkDDPError, match="CUDA_VISIBLE_DEVICES is '7'"):

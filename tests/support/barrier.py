@@ -11,10 +11,8 @@ from airflow_provider_sparkddp.runtime.jobs.cluster import cores
 FUNCTIONS = "tests.support.rank_functions"
 
 
-def run(
-    spark: Any, function: str, folder: Path, world_size: int = 4, ranks_per_task: int = 1, **given: Any
-) -> list[dict[str, Any]]:
-    settings = {"folder": str(folder), **given}
+def run(spark: Any, function: str, folder: Path, world_size: int = 4, ranks_per_task: int = 1) -> list[dict[str, Any]]:
+    settings = {"folder": str(folder)}
     failures, path = f"file://{folder}/failures", f"{FUNCTIONS}:{function}"
     work = Launch(path, settings, failures, cores(spark, None), ranks_per_task=ranks_per_task)
     return launch(spark, work, world_size)

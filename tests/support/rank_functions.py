@@ -37,7 +37,6 @@ def all_reduce(info: RankInfo, store: Any, settings: dict[str, Any]) -> dict[str
             "gpus": os.environ.get("CUDA_VISIBLE_DEVICES"),
             "host": info.host,
             "interface": info.interface,
-            "parent": os.getppid(),
             "local_rank": info.local_rank,
             "node_rank": info.node_rank,
             "threads": info.threads,

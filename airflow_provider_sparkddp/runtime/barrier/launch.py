@@ -108,9 +108,3 @@ def _several_ranks(context: Any, work: Launch) -> list[dict[str, Any]]:
         reports = run_all(ranks, infos, {"settings": work.settings, "failures": work.failures})
         del store
     return reports
-
-
-def holds_cuda() -> bool:
-    """Whether this process holds memory of a GPU, which only its end gives back."""
-    torch = sys.modules.get("torch")
-    return torch is not None and bool(torch.cuda.is_initialized())

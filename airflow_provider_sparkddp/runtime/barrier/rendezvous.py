@@ -10,7 +10,7 @@ import errno
 import json
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -54,15 +54,12 @@ class Met:
     listener: socket.socket | None
 
 
-def meet(
-    context: Any, cores: Cores, ports: tuple[int, int] | None = None, before_torch: Callable[[], None] | None = None
-) -> tuple[RankInfo, Any]:
+def meet(context: Any, cores: Cores, ports: tuple[int, int] | None = None) -> tuple[RankInfo, Any]:
     """This task's only rank, and the store that joins the ranks.
 
     Args:
         context: pyspark's BarrierTaskContext.
         ports: first and last port among which rank 0's store takes one; None: any.
-        before_torch: called after the exchange, before torch is imported here: two threads that import it at once end the process.
 
     Raises:
         SparkDDPError: SDDP-311 when the tasks' packages differ or one is missing, SDDP-312 when all of the ports are taken.
@@ -73,8 +70,6 @@ def meet(
 def enter(met: Met, cores: Cores) -> tuple[RankInfo, Any]:
     """The second half of `meet`, which imports torch."""
     (info,) = ranks_of(met, cores, 1)
-    if before_torch:
-        before_torch()
     store = serve(met.listener, info) if met.listener else connect(info)
     all_connected(info, store)
     return info, store
