@@ -58,6 +58,14 @@ def lightning_package(cls: type) -> str | None:
     return None
 
 
+def has_configure_model(module: Any) -> bool:
+    """Whether the module's class has a `configure_model` of its own."""
+    package = lightning_package(type(module))
+    return (
+        package is not None and type(module).configure_model is not sys.modules[package].LightningModule.configure_model
+    )
+
+
 def build_layers(module: Any, names: Collection[str]) -> None:
     """Call `configure_model`, as a Trainer does before it trains, where the module builds there what the names stand for.
 
@@ -67,10 +75,7 @@ def build_layers(module: Any, names: Collection[str]) -> None:
     Raises:
         SparkDDPError: SDDP-403 when it fails: outside of a training there is no device mesh.
     """
-    package = lightning_package(type(module))
-    if package is None or set(names) <= set(module.state_dict()):
-        return
-    if type(module).configure_model is sys.modules[package].LightningModule.configure_model:
+    if set(names) <= set(module.state_dict()) or not has_configure_model(module):
         return
     try:
         module.configure_model()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from typing import Any
+
+from airflow_provider_sparkddp.spec.errors import SparkDDPError
 
 # Package of the Trainer -> beginnings of import paths that name the other one -> its own.
 _OTHER = {
@@ -28,3 +31,21 @@ def _path(package: str, path: str) -> str:
         if path.startswith((f"{other}.", f"{other}:")):
             return own + path.removeprefix(other)
     return path
+
+
+def require_kind(made: Any, package: str, home: str, kind: str, what: str) -> Any:
+    """What was made, which is a `kind` of `package.home`.
+
+    Args:
+        what: where the user wrote it, for the message.
+
+    Raises:
+        SparkDDPError: SDDP-409 when it is another thing, or of the other package.
+    """
+    if not isinstance(made, getattr(importlib.import_module(f"{package}.{home}"), kind)):
+        raise SparkDDPError(
+            "SDDP-409",
+            f"{what} gives a {type(made).__name__}, which is no {package} {kind}.",
+            f"Let the class extend {kind} of the same Lightning package as the model.",
+        )
+    return made

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_sparkddp.runtime.imports import build, import_object, parameters
-from airflow_provider_sparkddp.runtime.training.lightning_names import of_package
+from airflow_provider_sparkddp.runtime.training.lightning_names import of_package, require_kind
 from airflow_provider_sparkddp.spec import paths
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.objects import LOGGERS, listed
@@ -87,11 +87,4 @@ def _made(package: str, cls: Any, kwargs: Mapping[str, Any]) -> Any:
             f"the logger {name} needs a package that {platform.node()} lacks ({' '.join(str(error).split())})",
             f"{remedy} on the executors.",
         ) from error
-    base = importlib.import_module(f"{package}.loggers").Logger
-    if not isinstance(made, base):
-        raise SparkDDPError(
-            "SDDP-409",
-            f"trainer['logger'] gives a {type(made).__name__}, which is no {package} Logger.",
-            "Let the class extend Logger of the same Lightning package as the model.",
-        )
-    return made
+    return require_kind(made, package, "loggers", "Logger", "trainer['logger']")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Any
 
 from airflow_provider_sparkddp.runtime.imports import build, import_object, parameters
-from airflow_provider_sparkddp.runtime.training.lightning_names import of_package
-from airflow_provider_sparkddp.spec.errors import SparkDDPError
+from airflow_provider_sparkddp.runtime.training.lightning_names import of_package, require_kind
 from airflow_provider_sparkddp.spec.objects import PROFILERS
 
 
@@ -32,11 +30,4 @@ def profiler(package: str, requested: Any, folder: Path) -> Any:
     ours = {"dirpath": str(folder), "filename": "report"}
     taken = {name: value for name, value in ours.items() if name in parameters(cls)}
     made = cls(**taken | build(written.get("kwargs", {}), "trainer['profiler']['kwargs']"))
-    base = importlib.import_module(f"{package}.profilers").Profiler
-    if not isinstance(made, base):
-        raise SparkDDPError(
-            "SDDP-409",
-            f"trainer['profiler'] gives a {type(made).__name__}, which is no {package} Profiler.",
-            "Let the class extend Profiler of the same Lightning package as the model.",
-        )
-    return made
+    return require_kind(made, package, "profilers", "Profiler", "trainer['profiler']")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from typing import Any
 
 from airflow_provider_sparkddp import storage
 from airflow_provider_sparkddp.runtime.models import bundle
-from airflow_provider_sparkddp.runtime.models.construct import lightning_package
+from airflow_provider_sparkddp.runtime.models.construct import has_configure_model
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.manifests import Manifest
 
@@ -88,18 +87,11 @@ def begin(module: Any, start: Mapping[str, Any], dtype: Any) -> dict[str, Any]:
         with _weights(start) as state:
             told.update(load_into(module, state, start["strict"]))
 
-    if _makes_layers_later(module):
+    if has_configure_model(module):
         module.configure_model = _once_after(module, load)
     else:
         load()
     return {"init_from": told}
-
-
-def _makes_layers_later(module: Any) -> bool:
-    package = lightning_package(type(module))
-    return (
-        bool(package) and type(module).configure_model is not sys.modules[str(package)].LightningModule.configure_model
-    )
 
 
 def _once_after(module: Any, load: Any) -> Any:

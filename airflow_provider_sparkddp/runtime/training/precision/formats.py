@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_sparkddp.runtime.imports import build, require_package
-from airflow_provider_sparkddp.spec.errors import SparkDDPError
+from airflow_provider_sparkddp.runtime.training.lightning_names import require_kind
 from airflow_provider_sparkddp.spec.seams import is_own, normal
 
 
@@ -43,7 +43,7 @@ def number_format(package: str, requested: Any, device: str) -> Format:
     """
     plugins = importlib.import_module(f"{package}.plugins.precision")
     if is_own(requested):
-        return Format(requested["$import"], _own(plugins, requested))
+        return Format(requested["$import"], _own(package, requested))
     name = str(normal("precision", requested))
     if name.startswith("transformer-engine"):
         require_package("transformer_engine", f"precision={name!r}", "Install transformer-engine on the executors.")
@@ -56,13 +56,7 @@ def number_format(package: str, requested: Any, device: str) -> Format:
     return Format(name)
 
 
-def _own(plugins: Any, requested: Any) -> Any:
+def _own(package: str, requested: Any) -> Any:
     built = build({"kwargs": {}, **requested}, "trainer['precision']")
-    if not isinstance(built, plugins.Precision):
-        raise SparkDDPError(
-            "SDDP-409",
-            f"trainer['precision']={requested['$import']!r} gives a {type(built).__name__}, which is no "
-            f"{plugins.Precision.__module__.partition('.plugins')[0]} Precision.",
-            "Let the class extend Precision of the same Lightning package as the model.",
-        )
-    return built
+    what = f"trainer['precision']={requested['$import']!r}"
+    return require_kind(built, package, "plugins.precision", "Precision", what)

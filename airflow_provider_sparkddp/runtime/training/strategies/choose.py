@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from airflow_provider_sparkddp.runtime.imports import build
+from airflow_provider_sparkddp.runtime.training.lightning_names import require_kind
 from airflow_provider_sparkddp.runtime.training.strategies import ddp, sharded
 from airflow_provider_sparkddp.runtime.training.strategies.exact import exact
-from airflow_provider_sparkddp.spec.errors import SparkDDPError
 from airflow_provider_sparkddp.spec.seams import is_own, normal
 
 
@@ -49,11 +48,4 @@ def strategy(package: str, requested: Any, device: str, world_size: int, batch_s
 
 def _own(package: str, requested: Any) -> Any:
     built = build({"kwargs": {}, **requested}, "trainer['strategy']")
-    base = importlib.import_module(f"{package}.strategies").Strategy
-    if not isinstance(built, base):
-        raise SparkDDPError(
-            "SDDP-409",
-            f"trainer['strategy']={requested['$import']!r} gives a {type(built).__name__}, which is no {package} Strategy.",
-            "Let the class extend Strategy of the same Lightning package as the model.",
-        )
-    return built
+    return require_kind(built, package, "strategies", "Strategy", f"trainer['strategy']={requested['$import']!r}")

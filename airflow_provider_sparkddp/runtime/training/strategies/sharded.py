@@ -6,6 +6,7 @@ import importlib
 from typing import Any
 
 from airflow_provider_sparkddp.runtime.imports import require_package
+from airflow_provider_sparkddp.runtime.models.construct import has_configure_model
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 
 # Lightning's classes whose ranks hold only a part of the model.
@@ -37,9 +38,8 @@ def is_sharded(package: str, strategy: Any) -> bool:
 
 def require_configure_model(package: str, strategy: Any, module: Any) -> None:
     """Raises SparkDDPError SDDP-408 where ModelParallelStrategy would have nothing that tells it how to shard."""
-    loaded = importlib.import_module(package)
     kind = importlib.import_module(f"{package}.strategies").ModelParallelStrategy
-    if not isinstance(strategy, kind) or type(module).configure_model is not loaded.LightningModule.configure_model:
+    if not isinstance(strategy, kind) or has_configure_model(module):
         return
     raise SparkDDPError(
         "SDDP-408",

@@ -204,8 +204,8 @@ def test_layers_that_configure_model_makes_get_their_weights_when_they_are_there
 
 
 def test_a_module_that_only_shards_in_configure_model_waits_too() -> None:
-    assert start._makes_layers_later(Sharded())
-    assert not start._makes_layers_later(Line())
+    assert start.has_configure_model(Sharded())
+    assert not start.has_configure_model(Line())
 
 
 def test_weights_on_the_meta_device_are_refused() -> None:
