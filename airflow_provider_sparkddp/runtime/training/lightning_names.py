@@ -33,6 +33,12 @@ def _path(package: str, path: str) -> str:
     return path
 
 
+def callback(package: str, body: type, *arguments: Any) -> Any:
+    """A Callback of the package with the body's hooks: the two packages' base classes are unlike."""
+    base = importlib.import_module(package).Callback
+    return type(body.__name__.removeprefix("_"), (body, base), {})(*arguments)
+
+
 def require_kind(made: Any, package: str, home: str, kind: str, what: str) -> Any:
     """What was made, which is a `kind` of `package.home`.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import threading
 import time
 import warnings
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_sparkddp import storage
+from airflow_provider_sparkddp.runtime.training.lightning_names import callback
 from airflow_provider_sparkddp.spec import paths
 
 SECONDS_BETWEEN_COPIES = 30.0
@@ -92,7 +92,7 @@ class Mirror:
             warnings.warn(f"logs are not all copied to storage: {self.failed}", stacklevel=2)
 
 
-class _Copied:
+class _CopiedAtEpochs:
     """The callback's body."""
 
     def __init__(self, mirror: Mirror) -> None:
@@ -105,5 +105,4 @@ class _Copied:
 
 def copied_at_epochs(package: str, mirror: Mirror) -> Any:
     """A Callback of the given Trainer's package."""
-    base = importlib.import_module(package).Callback
-    return type("CopiedAtEpochs", (_Copied, base), {})(mirror)
+    return callback(package, _CopiedAtEpochs, mirror)

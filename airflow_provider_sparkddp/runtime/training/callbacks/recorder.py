@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import time
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from airflow_provider_sparkddp.runtime.progress.history import History
 from airflow_provider_sparkddp.runtime.progress.slow_ranks import slow_ranks
 from airflow_provider_sparkddp.runtime.training.callbacks.lines import Lines
 from airflow_provider_sparkddp.runtime.training.callbacks.meter import Meter, Timed
+from airflow_provider_sparkddp.runtime.training.lightning_names import callback
 from airflow_provider_sparkddp.spec.errors import SparkDDPError
 
 
@@ -198,5 +198,4 @@ def numbers(metrics: Any) -> dict[str, float | None]:
 
 def recorder(package: str, info: RankInfo, channel: Channel) -> Any:
     """A Callback of the given Trainer's package."""
-    base = importlib.import_module(package).Callback
-    return type("Recorder", (_Recorder, base), {})(info, channel)
+    return callback(package, _Recorder, info, channel)

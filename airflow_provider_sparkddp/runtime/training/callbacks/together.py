@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
+
+from airflow_provider_sparkddp.runtime.training.lightning_names import callback
 
 
 def together(package: str, guards: Sequence[Any], monitor: str | None) -> Any:
@@ -14,8 +15,7 @@ def together(package: str, guards: Sequence[Any], monitor: str | None) -> Any:
         monitor: the metric that one of them decides by, where Lightning's own callbacks have it.
     """
     hooks = {name for each in guards for name in dir(each) if name == "setup" or name.startswith("on_")}
-    base = importlib.import_module(package).Callback
-    return type("Guards", (base,), {"monitor": monitor, **{name: _hook(name, guards) for name in hooks}})()
+    return callback(package, type("Guards", (), {"monitor": monitor, **{name: _hook(name, guards) for name in hooks}}))
 
 
 def _hook(name: str, guards: Sequence[Any]) -> Callable[..., None]:

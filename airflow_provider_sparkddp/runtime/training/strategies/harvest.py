@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from airflow_provider_sparkddp.runtime.models.predict import forward
+from airflow_provider_sparkddp.runtime.training.lightning_names import callback
 from airflow_provider_sparkddp.runtime.training.strategies import sharded
 
 
@@ -32,5 +32,4 @@ class _Harvest:
 
 def harvest(package: str, sample: Any) -> Any:
     """A Callback of the given Trainer's package."""
-    base = importlib.import_module(package).Callback
-    return type("Harvest", (_Harvest, base), {})(sample)
+    return callback(package, _Harvest, sample)
