@@ -37,7 +37,7 @@ demo: java $(VENV)/.demo ## Run the example DAG on an embedded Spark, and show w
 test: java $(VENV)/.dev ## All tests that this machine can run but the slow ones; the others say why they are skipped
 	@$(BIN)/python -m pytest
 
-slow: java $(VENV)/.dev ## The tests of a minute and more each: kills, a planted password, S3, reuse over DAG runs, a firewall, MLflow
+slow: java $(VENV)/.dev ## The tests of a minute and more each: lines on clusters, kills, a planted password, S3, a firewall, MLflow
 	@$(BIN)/python -m pytest -m slow
 
 unit: $(VENV)/.dev ## The tests that need no Java, under a minute

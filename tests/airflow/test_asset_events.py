@@ -9,6 +9,7 @@ import pytest
 
 from tests.airflow.conftest import Airflow, Ran
 
+pytestmark = pytest.mark.slow
 FILE = Path(__file__).parent / "dags" / "assets.py"
 
 

@@ -12,6 +12,7 @@ import pytest
 from airflow_provider_sparkddp.spec.manifests import TEST, TRAIN, VALIDATION, Manifest
 from tests.airflow.conftest import Airflow, Ran
 
+pytestmark = pytest.mark.slow
 PAGE = Path(__file__).resolve().parents[2] / "docs/how-to/partition-a-table.md"
 
 

@@ -18,6 +18,7 @@ from tests.support import jobs, walk
 from tests.support.barrier import check_ranks, run
 from tests.support.spark_cluster import Cluster, Worker, cluster
 
+pytestmark = pytest.mark.slow
 TWO_A_TASK = {"spark.task.cpus": "2", "spark.executor.cores": "2", "spark.task.resource.gpu.amount": "2"}
 
 

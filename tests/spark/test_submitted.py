@@ -45,6 +45,7 @@ def training(manifest: str, **settings: Any) -> dict[str, Any]:
     return {**given, **settings}
 
 
+@pytest.mark.slow
 def test_the_line_runs_on_a_cluster_of_two_workers(
     gpu_cluster: Cluster, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
